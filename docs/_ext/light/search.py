@@ -3,11 +3,15 @@
 It is given copies of the built pages with the names of sections at their headings, where it looks
 for them, and below its title the words by which readers look for a page: `search` of its head. It
 is made again only where a page has changed.
+
+Beside it stands a list of what Pagefind does not know: the words of titles, headings and heads of
+pages, for words that are misspelt, and the names in rows of tables that have an address.
 """
 
 import html
 import json
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -33,6 +37,10 @@ ROOT = "article"
 WORDS = (
     '<p data-pagefind-weight="8" data-pagefind-meta="words, description[title]" title="{}">{}</p>'
 )
+# What a row of a table is found by: what code calls by a name after a dot.
+NAMED = re.compile(r"(?<=\.)[a-z]\w*(?=\()")
+WORD = re.compile(r"[a-z][a-z0-9_]{3,}")
+LIST = "words.json"
 HEADINGS = ", ".join(f"section[id] > h{level}" for level in range(1, 7))
 
 
@@ -56,6 +64,8 @@ def finish(app: Sphinx, exception: Exception | None) -> None:
         texts[uri] = searched((site / uri).read_text("utf8"), words)
     expected = sum(f"<{ROOT}" in text for text in texts.values())
     _index(texts, index.parent)
+    index.parent.mkdir(exist_ok=True)
+    (index.parent / LIST).write_text(json.dumps(listed(texts), separators=(",", ":")), "utf8")
     if _pages(index) != expected:
         raise ExtensionError(f"{index} does not have the {expected} pages that were to be searched")
 
@@ -99,6 +109,33 @@ def searched(text: str, words: str = "") -> str:
     about = said.attributes["content"] if said else ""
     below = WORDS.format(html.escape(about or ""), html.escape(words))
     return text.replace(title.html or "", f"{title.html}{below}", 1)
+
+
+def listed(texts: dict[str, str]) -> dict[str, object]:
+    """Return the words of headings and heads, and {name: row} of pages as they are searched.
+
+    A row is its address, its title, and whether no code of its last column has that name.
+    """
+    words: set[str] = set()
+    rows: dict[str, tuple[str, str, bool]] = {}
+    columns: list[tuple[int, str, tuple[str, str, bool]]] = []
+    for uri, text in texts.items():
+        tree = LexborHTMLParser(text)
+        for node in tree.css(f"{ROOT} :is(h1, h2, h3), {ROOT} [data-pagefind-weight]"):
+            words.update(WORD.findall(node.text().lower()))
+        for row in tree.css(f"{ROOT} tbody[id]"):
+            cells = row.css("tr:nth-child(2) td")
+            title = row.css_first("th")
+            named = [NAMED.findall(cell.text()) for cell in cells]
+            for column, names in enumerate(named[:-1]):
+                for name in names:
+                    about = title.text(deep=False).strip() if title else name
+                    found = f"{uri}#{row.attributes['id']}", about, name not in named[-1]
+                    columns.append((column, name, found))
+    # The first column's names before those of others.
+    for _, name, found in sorted(columns, key=lambda each: each[0]):
+        rows.setdefault(name, found)
+    return {"words": sorted(words), "rows": rows}
 
 
 def setup(app: Sphinx) -> None:

@@ -58,6 +58,26 @@ def test_the_words_of_a_page_are_below_its_title_in_what_is_searched():
     assert found.count("data-pagefind-weight") == 1
 
 
+TABLE = """<html><body><article><h1>A table</h1><section><h2 id="two">Of one_hot</h2><table>
+<tbody id="torch-fill"><tr><th>Fill <em>differs</em></th></tr>
+<tr><td><code>v.masked_fill(mask, 0.0)</code></td><td><code>tf.where(mask, v)</code></td>
+<td><code>jnp.where(mask, 0.0, v)</code></td></tr><tr><td><samp>1</samp></td></tr></tbody>
+<tbody id="torch-where"><tr><th>Choose</th></tr><tr><td><code>torch.where(m, a)</code></td>
+<td><code>tf.masked_fill(m)</code></td><td><code>jnp.where(m, a)</code></td></tr></tbody>
+<tbody><tr><td><code>torch.no_address(1)</code></td></tr></tbody></table></section>
+</article></body></html>"""
+
+
+def test_rows_are_listed_by_what_their_code_calls_and_headings_by_their_words():
+    listed = search.listed({"a/table.html": TABLE})
+    assert listed["words"] == ["one_hot", "table"]
+    assert listed["rows"] == {
+        # In the first column, and nowhere in the last.
+        "masked_fill": ("a/table.html#torch-fill", "Fill", True),
+        "where": ("a/table.html#torch-where", "Choose", False),
+    }
+
+
 def test_an_index_that_is_not_whole_is_made_again_although_no_page_is_newer(site):
     app, written = site
     written += [ENTRY, "left"]

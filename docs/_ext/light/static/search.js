@@ -26,6 +26,51 @@
 
   const load = () => (engine ??= pagefind());
 
+  // What Pagefind does not know: words of headings, and names in rows of tables.
+  let known;
+  const lists = () => (known ??= fetch(new URL(`${root}pagefind/words.json`, location.href))
+    .then((answer) => answer.json())
+    .catch(() => ({ words: [], rows: {} })));
+
+  // How many letters must be typed otherwise: one more, one less, another one, or two exchanged.
+  const distance = (one, other) => {
+    let [before, last] = [[], Array.from({ length: other.length + 1 }, (_, i) => i)];
+    for (let i = 1; i <= one.length; i++) {
+      const row = [i];
+      for (let j = 1; j <= other.length; j++) {
+        const same = one[i - 1] === other[j - 1];
+        row[j] = Math.min(last[j] + 1, row[j - 1] + 1, last[j - 1] + Number(!same));
+        const exchanged = i > 1 && j > 1 && one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1];
+        if (exchanged) row[j] = Math.min(row[j], before[j - 2] + 1);
+      }
+      [before, last] = [last, row];
+    }
+    return last[other.length];
+  };
+
+  // The word of a heading that is meant by one that occurs nowhere, or that word.
+  const meant = async (index, word) => {
+    if (word.length < 4 || !/^[a-z_]+$/i.test(word)) return word;
+    // In quotes it is asked for as it stands, without what only begins like it.
+    if ((await index.search(`"${word}"`)).results.length) return word;
+    const typed = word.toLowerCase();
+    const near = (await lists()).words
+      .map((each) => ({ each, steps: distance(typed, each) }))
+      .filter(({ steps }) => steps <= (typed.length < 7 ? 1 : 2))
+      .sort((a, b) => a.steps - b.steps || Number(b.each[0] === typed[0]) - Number(a.each[0] === typed[0]));
+    return near[0]?.each ?? word;
+  };
+
+  // The row of a table for a name as people write it in their code, such as `torch.gather`.
+  const rowOf = async (asked, few) => {
+    const [, before, name] = /^((?:\w+\.)*)(\w+)(?:\(.*)?$/.exec(asked.trim()) ?? [];
+    const { rows } = await lists();
+    if (!Object.hasOwn(rows, name ?? "")) return [];
+    const [url, title, own] = rows[name];
+    const theirs = /^(torch|tf|f|nn|tensorflow|x|tensor)\./i.test(before);
+    return own || theirs || few ? [{ url: new URL(`${root}${url}`, location.href).href, title: `${name}: ${title}` }] : [];
+  };
+
   const ownSearch = async (asked) => {
     // A title with all that is asked for comes first, the shortest of them before the others.
     const parts = asked.trim().toLowerCase().split(/\s+/);
@@ -46,15 +91,21 @@
   // Pagefind escapes the text of an excerpt; the marks in it are its own.
   const quote = (excerpt) => element("p", { innerHTML: excerpt });
 
-  const show = (place, found, words) => {
+  // How much of what is searched for is in a section.
+  const matched = ({ weighted_locations: places = [] }) =>
+    places.reduce((sum, place) => sum + place.balanced_score, 0);
+
+  const show = (place, found, words, rows) => {
     const items = found.map(({ meta, url, excerpt, sub_results: sections }) => {
-      const parts = sections.filter(({ title }) => title !== meta.title).slice(0, 3);
+      const parts = sections.filter(({ title }) => title !== meta.title)
+        .sort((one, other) => matched(other) - matched(one)).slice(0, 3);
       const inner = parts.map((part) => entry(part.title, part.url, quote(part.excerpt)));
       const about = meta.description
         ? element("p", { textContent: meta.description }) : quote(excerpt);
       return entry(meta.title, url, inner.length ? element("ul", {}, ...inner) : about);
     });
-    const textContent = found.length ? "" : `Nothing found for “${words}”.`;
+    items.unshift(...rows.map(({ title, url }) => entry(title, url)));
+    const textContent = items.length ? "" : `Nothing found for “${words}”.`;
     say(place, textContent, element("ul", { className: "search-found" }, ...items));
   };
 
@@ -75,11 +126,27 @@
   };
 
   const results = async (index, words) => {
-    const { results: all } = await index.search(words);
-    const told = telling(words).join(" ");
-    if (all.length >= FEW || !told || told === words.trim()) return all;
-    const known = new Set(all.map(({ id }) => id));
-    return [...all, ...(await index.search(told)).results.filter(({ id }) => !known.has(id))];
+    const all = [...(await index.search(words)).results];
+    const told = telling(words);
+    const add = (more) => {
+      const had = new Set(all.map(({ id }) => id));
+      all.push(...more.filter(({ id }) => !had.has(id)));
+    };
+    if (all.length < FEW && told.length) add((await index.search(told.join(" "))).results);
+    if (all.length < FEW && told.length > 1) add(await ofAny(index, told));
+    return all;
+  };
+  // Pages with some of the words: rare words count for more.
+  const ofAny = async (index, words) => {
+    const found = new Map();
+    for (const word of words) {
+      const { results: pages } = await index.search(word);
+      for (const page of pages) {
+        const before = found.get(page.id) ?? { page, score: 0 };
+        found.set(page.id, { page, score: before.score + 1 / Math.log2(2 + pages.length) });
+      }
+    }
+    return [...found.values()].sort((a, b) => b.score - a.score).map(({ page }) => page);
   };
   const telling = (words) => words.trim().split(/\s+/).filter((word) => !LITTLE.has(word.toLowerCase()));
 
@@ -88,9 +155,10 @@
     const phrases = [title, ...words.split(", ")].map((phrase) => phrase.toLowerCase());
     const parts = telling(asked.toLowerCase());
     if (!parts.length) return 0;
-    const has = (text) => parts.every((part) => text.includes(part));
+    const text = phrases.join(" ");
+    const has = (phrase) => parts.every((part) => phrase.includes(part));
     if (phrases.includes(asked.trim().toLowerCase())) return 3;
-    return phrases.some(has) ? 2 : Number(has(phrases.join(" ")));
+    return phrases.some(has) ? 2 : parts.filter((part) => text.includes(part)).length / parts.length;
   };
 
   document.addEventListener("DOMContentLoaded", () => {
@@ -116,10 +184,12 @@
           place.replaceChildren();
           return true;
         }
-        const all = (await results(found, words)).slice(0, SHOWN.page);
+        const asked = (await Promise.all(words.split(/\s+/).map((word) => meant(found, word)))).join(" ");
+        const all = (await results(found, asked)).slice(0, SHOWN.page);
         const data = await Promise.all(all.map((result) => result.data()));
-        data.sort((one, other) => fitting(other, words) - fitting(one, words));
-        if (input.value === words) show(place, inDialog ? data.slice(0, SHOWN.dialog) : data, words);
+        data.sort((one, other) => fitting(other, asked) - fitting(one, asked));
+        const rows = await rowOf(words, all.length < FEW);
+        if (input.value === words) show(place, inDialog ? data.slice(0, SHOWN.dialog) : data, words, rows);
         return true;
       };
       let waiting;
