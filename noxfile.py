@@ -46,7 +46,8 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 UV = "uv==0.13.9"
 LOCK = pathlib.Path("requirements.lock")
 ENGINE = {"PYTHONPATH": "docs/_ext"}
-PLACES = runpy.run_path("docs/_ext/executed/run/machine.py")["places"]
+MACHINE = runpy.run_path("docs/_ext/executed/run/machine.py")
+PLACES = MACHINE["places"]
 # Each process that tests holds all frameworks, at its end 1.5 GiB.
 TEST = ["pytest", "-n", str(min(PLACES(1.5), 4)), "--dist", "worksteal"]
 # Of the processes in which Sphinx reads and writes pages the first only hands them out.
@@ -231,6 +232,12 @@ def docs(session):
         return
     if not (arguments or SITE.exists() or "CI" in os.environ):
         build_to_look_at(session)
+    if MACHINE["free"]() < 2:
+        session.warn(
+            f"{MACHINE['free']():.1f} GiB of memory are free, and some pages take 2. Where one "
+            "ends for want of it, close other programs, or build from recorded outputs: "
+            "'nox -s docs -- --recorded'"
+        )
     install(session, FRAMEWORKS, "docs")
     session.run(*BUILD, *arguments)
 

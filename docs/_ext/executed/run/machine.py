@@ -17,14 +17,25 @@ PROC = pathlib.Path("/proc")
 CPUINFO = PROC / "cpuinfo"
 # What tells processors of one name apart.
 NUMBERS = ("cpu family", "model")
+# What a control group calls its limit of memory, what is used of it, and what of that are files, in
+# version 2 and in version 1, whose groups for memory have a tree of their own.
+MEMORY = {
+    "": ("memory.max", "memory.current", "file"),
+    "memory": ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_cache"),
+}
 # Where the lock lies that all builds of a machine share, whoever runs them.
 LOCKS = "BOOK_LOCKS"
 
 
 def places(each: float, root: pathlib.Path = CGROUPS, proc: pathlib.Path = PROC) -> int:
     """Return how many processes that hold `each` GiB of memory may run at once, at least one."""
-    fit = [int(free / each / 2**30) for free in _free(root, proc)]
-    return max(1, min([cores(root, proc / "self" / "cgroup"), *fit]))
+    fit = free(root, proc) / each
+    return max(1, int(min(cores(root, proc / "self" / "cgroup"), fit)))
+
+
+def free(root: pathlib.Path = CGROUPS, proc: pathlib.Path = PROC) -> float:
+    """Return how many GiB of memory this process may take, infinity where nothing tells."""
+    return min((each / 2**30 for each in _free(root, proc)), default=math.inf)
 
 
 def cores(root: pathlib.Path = CGROUPS, own: pathlib.Path = PROC / "self" / "cgroup") -> int:
@@ -53,19 +64,23 @@ def _free(root: pathlib.Path, proc: pathlib.Path) -> Iterator[int]:
     with contextlib.suppress(OSError):
         facts = dict(line.split(":") for line in (proc / "meminfo").read_text().splitlines())
         yield int(facts["MemAvailable"].split()[0]) * 1024
-    for group in _groups(root, proc / "self" / "cgroup"):
-        with contextlib.suppress(OSError, ValueError):
-            most = int((group / "memory.max").read_text())
-            facts = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
-            # Files are given back where memory is wanted.
-            yield most - int((group / "memory.current").read_text()) + int(facts["file"])
+    for tree, (limit, current, files) in MEMORY.items():
+        for group in _groups(root, proc / "self" / "cgroup", tree):
+            with contextlib.suppress(OSError, ValueError):
+                most, used = (int((group / name).read_text()) for name in (limit, current))
+                lines = (group / "memory.stat").read_text().splitlines()
+                # Files are given back where memory is wanted.
+                yield most - used + int(dict(line.split() for line in lines)[files])
 
 
-def _groups(root: pathlib.Path, own: pathlib.Path) -> Iterator[pathlib.Path]:
-    """Yield the control group of this process and those above it."""
-    folder = root
+def _groups(root: pathlib.Path, own: pathlib.Path, tree: str = "") -> Iterator[pathlib.Path]:
+    """Yield the control group of this process and those above it, of one tree of version 1."""
+    folder = root / tree
     with contextlib.suppress(OSError):
-        folder = root / own.read_text().strip().rpartition(":")[2].strip("/")
+        for line in own.read_text().splitlines():
+            _, kind, path = line.split(":", 2)
+            if kind == tree:
+                folder = root / tree / path.strip("/")
     # In a container its own group is the top of what can be seen.
     yield from (folder, *folder.parents)
 

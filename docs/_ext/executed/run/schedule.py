@@ -23,7 +23,7 @@ HALF = 0.5
 # was recorded.
 NAME, LENT = "BOOK_PAGE", "BOOK_LENT"
 # GiB of memory that the process of a page holds, and what it starts.
-PAGE = 1.5
+PAGE = 2.0
 
 
 def execute_all(

@@ -67,6 +67,19 @@ def test_no_more_processes_run_at_once_than_free_memory_holds(
     assert places(1.0, groups, proc) == count
 
 
+def test_memory_that_a_group_of_the_first_version_grants(tmp_path, monkeypatch):
+    monkeypatch.setattr(machine, "threads", lambda: 8)
+    proc, groups = tmp_path / "proc", tmp_path / "groups"
+    (proc / "self").mkdir(parents=True)
+    (proc / "self" / "cgroup").write_text("5:devices:/x\n4:memory:/a/b\n0::/\n")
+    for name, most in {"memory/a/b": 2**63 - 4096, "memory/a": 4 * GIB}.items():
+        (groups / name).mkdir(parents=True, exist_ok=True)
+        (groups / name / "memory.limit_in_bytes").write_text(f"{most}\n")
+        (groups / name / "memory.usage_in_bytes").write_text(f"{3 * GIB}\n")
+        (groups / name / "memory.stat").write_text(f"cache 1\ntotal_cache {GIB}\n")
+    assert places(1.0, groups, proc) == 2
+
+
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="needs affinity")
 def test_cores_respect_the_affinity(tmp_path):
     before = os.sched_getaffinity(0)
