@@ -19,6 +19,8 @@ import numpy as np
 x = jnp.ones(3)
 plus = jax.jit(lambda x: x + 1)
 plus(x)
+# JAX sets its hooks anew while it evaluates this.
+jax.vmap(jax.jit(lambda x: x))(x)
 """
 # For each mistake: what is found, a part of what is said, and the program with it and without.
 # `#!` marks the line.
@@ -271,6 +273,19 @@ def test_a_first_call_that_is_timed_apart_is_no_mistake(watch):
         later = time.perf_counter() - start
         """)
     assert report(watch(text))["findings"] == []
+
+
+def test_each_timing_in_a_loop_is_one(watch):
+    text = textwrap.dedent("""
+        import time
+        for _ in range(300):
+            start = time.perf_counter()
+            spent = time.perf_counter() - start
+        start = time.time()
+        for _ in range(300):
+            spent = time.time() - start
+        """)
+    assert [each["times"] for each in report(watch(text))["timings"]] == [300, 1]
 
 
 def test_what_timeit_times_belongs_to_its_line(watch):

@@ -206,9 +206,12 @@ def compiled_again(watcher: Watcher) -> list[Finding]:
     found = []
     for (name, _), group in groups.items():
         own = any(each.defined for each in group)
-        if len(group) < (2 if own else OFTEN):
-            continue
         later = group[1:]
+        # What is only traced is a part of another function.
+        if len(group) < (2 if own else OFTEN) or not any(
+            each.compiled for each in later
+        ):
+            continue
         seconds = sum(each.seconds for each in later)
         if not own:
             text = f"`{name}`, an operation outside of jit, was compiled {times(len(group))}: put it into a function under jit, or keep the shape"

@@ -118,6 +118,7 @@ class Moment:
     """What had happened when a clock was read."""
 
     watcher: Watcher
+    number: int
     place: Place
     at: float
     compilations: int
@@ -221,6 +222,34 @@ class Reasons(logging.Filter):
         return record.levelno >= self.shown and (self.asked or not heard)
 
 
+class After:
+    """What JAX calls after each call of a compiled function, which its debugging sets anew."""
+
+    def __init__(self, state, ours) -> None:
+        """Take the setting of JAX, and what is always called."""
+        self.state, self.ours = state, ours
+        self.set_global(None)
+
+    def set_global(self, theirs) -> None:
+        """Call ours and theirs in all threads."""
+        self.state.set_global(self.both(theirs))
+
+    def set_local(self, theirs) -> None:
+        """Call ours and theirs in this thread."""
+        self.state.set_local(self.both(theirs))
+
+    def both(self, theirs):
+        """Return a function that calls both, or ours."""
+        if theirs is None:
+            return self.ours
+
+        def called(*args):
+            self.ours(*args)
+            theirs(*args)
+
+        return called
+
+
 class Warned:
     """Python's `warnings` as JAX's compiler sees it."""
 
@@ -257,7 +286,8 @@ class Watcher:
         self.shapes: dict[tuple[Place, Place], dict] = {}
         self.waits: dict[tuple[Place, str], list] = {}
         self.operations: collections.Counter = collections.Counter()
-        self.called = self.ran = 0
+        self.called = self.ran = self.moments = 0
+        self.lowering = ("a function", "")
         self.functions: dict[str, int] = {}
         self.kinds: typing.Any = weakref.WeakKeyDictionary()
         self.latest: collections.deque = collections.deque(maxlen=LATEST)
@@ -320,8 +350,10 @@ class Watcher:
         ]
         unfinished += torch_stream()
         counts = len(self.compilations), self.called, self.ran
+        self.moments += 1
         return Moment(
             self,
+            self.moments,
             found,
             at,
             *counts,
@@ -332,14 +364,14 @@ class Watcher:
 
     def span(self, start: Moment, stop: Moment, frame) -> None:
         """Note a timing: a reading minus an earlier one."""
-        if id(start) in stop.done:
+        if start.number in stop.done:
             return
-        stop.done.add(id(start))
+        stop.done.add(start.number)
         number = stop.sent - start.sent
         before = {id(each) for each in start.unfinished}
         late = [each for each in stop.unfinished if id(each) not in before]
         found = Span(
-            id(start),
+            start.number,
             stop.at - start.at,
             stop.calls - start.calls,
             stop.operations - start.operations,
@@ -398,7 +430,8 @@ class Watcher:
         state, execute, reasons, lowering, warned, array = found.values()
         self.jax, self.leaves = jax, jax.tree_util.tree_leaves
         if state is not None:
-            state.set_global(self.heard(self.after))
+            after = After(state, self.heard(self.after))
+            named("jax._src.api")._post_hook_state = after
         if execute is not None:
             self.watch_execution(execute)
         asked = bool(getattr(jax.config, "jax_explain_cache_misses", False))
@@ -650,19 +683,18 @@ class Watcher:
                 bare(name), lambda each: not each.mapping and not each.compiled
             )
             found.types, found.mapping = types_of, mapping
+            self.lowering = found.name, found.defined
         return False
 
     def warned(self, text: str) -> bool:
         """Take a warning of the compiler; say whether it was asked for by the watcher."""
         found = place(sys._getframe(2))
-        of = self.compilations[-1] if self.compilations else None
-        key = (of.name, of.defined) if of else ("a function", "")
         if text.startswith("Some donated buffers were not usable"):
             arrays = text.partition(": ")[2].partition(".\n")[0]
-            self.donated.setdefault(key, (found, arrays))
+            self.donated.setdefault(self.lowering, (found, arrays))
         constant = "constants were captured" in text or "Closed-over" in text
         if constant:
-            self.constants.setdefault(key, (found, text))
+            self.constants.setdefault(self.lowering, (found, text))
         return constant
 
     # Memory.
