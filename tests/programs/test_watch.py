@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -9,6 +10,8 @@ import textwrap
 
 import pytest
 
+# The programs of the page, and what is said of them.
+SHOWN = pathlib.Path(__file__).with_name("watch")
 HEAD = """\
 import time
 
@@ -262,6 +265,22 @@ def test_without_its_mistakes_a_program_has_no_finding(watch):
     assert len(found["timings"]) == 5
 
 
+def masked(text):
+    """Return the findings and timings of a report with # for numbers that differ, in any order."""
+    text = re.sub(r"\n {4}(?!\w+/)", " ", text)
+    # How much was held between two looks depends on when they were.
+    text = re.sub(r"arrays took .*", "", text)
+    # Lines, counts and sizes stay.
+    text = re.sub(r"[\d.e+-]+ (s|ms|µs)\b", "# s", text)
+    return sorted(re.split(r"\n(?! {4})", text.strip()))
+
+
+@pytest.mark.parametrize("name", ["slow", "fast"])
+def test_the_page_shows_what_is_said_of_its_programs(watch, name):
+    said = watch((SHOWN / f"{name}.py").read_text("utf8"), name=f"{name}.py", options=[]).stderr
+    assert masked(said) == masked((SHOWN / f"{name}.txt").read_text("utf8")), said
+
+
 def test_a_first_call_that_is_timed_apart_is_no_mistake(watch):
     text = HEAD + textwrap.dedent("""
         times = jax.jit(lambda x: 3 * x)
@@ -360,7 +379,7 @@ def test_without_jax_there_is_a_report_and_jax_is_not_imported(watch):
     assert "\x1b" not in ended.stderr
     said = ended.stderr.splitlines()
     assert said[1].startswith("jax-measured watch: nothing found in train.py, which took ")
-    assert re.fullmatch(r"train.py:3-4 .*: nothing that misleads", said[3])
+    assert re.fullmatch(r"timing train.py:3-4: .*, nothing that misleads", said[2])
 
 
 def test_processes_and_threads_of_a_program_work_and_there_is_one_report(watch):

@@ -12,6 +12,7 @@ import pathlib
 import re
 import runpy
 import sys
+import textwrap
 import typing
 
 from .watching import Arrival, Compilation, Place, Span, Watcher, now
@@ -24,6 +25,8 @@ MANY, LARGE = 100, 1_000_000
 # A wait that lasts longer is for work that is worth it; the part of a timing that is worth a word.
 LONG, PART = 0.1, 0.05
 NAMED = 5
+WRAPPED: dict = {"width": 79, "subsequent_indent": "    "}
+WRAPPED |= {"break_long_words": False, "break_on_hyphens": False}
 STOPPED = 130
 PAGES = {
     "compiled": "timing/wrong_timings.html#the-first-call-among-the-others",
@@ -260,6 +263,7 @@ def timings(watcher: Watcher) -> tuple[list[Finding], list[dict]]:
                 "to": stop[1],
                 "times": len(spans),
                 "seconds": seconds,
+                "misleads": bool(problems),
                 "inside": inside or "nothing that misleads",
             }
         )
@@ -468,24 +472,16 @@ class Report:
                 "" if each.seconds is None else f" [{duration(each.seconds)}]"
             )
             at = f"{each.file}:{each.line}" if each.line else each.file
-            lines += [
-                f"{bold}{at}{end}{spent} {each.text}",
-                f"    {dim}{book}{each.page}{end}",
-            ]
-        if self.timings:
-            lines.append(f"{bold}timings{end}")
+            said = textwrap.fill(f"{at}{spent} {each.text}", **WRAPPED)
+            lines.append(said.replace(at, f"{bold}{at}{end}", 1))
+            lines.append(f"    {dim}{book}{each.page}{end}")
         for of in self.timings:
             number = f"{of['times']} × " if of["times"] > 1 else ""
             mean = duration(of["seconds"] / of["times"])
-            right = (
-                of["inside"]
-                if of["inside"].startswith("nothing")
-                else "see above"
-            )
-            lines.append(
-                f"{of['file']}:{of['from']}-{of['to']} {number}{mean}: {right}"
-            )
-        lines += [f"{bold}memory{end} {self.held()}"] if self.held() else []
+            right = "see above" if of["misleads"] else "nothing that misleads"
+            at = f"{of['file']}:{of['from']}-{of['to']}"
+            lines.append(f"timing {at}: {number}{mean}, {right}")
+        lines += [self.held()] if self.held() else []
         lines += [f"not seen: {each}" for each in self.unseen]
         return "\n".join(lines)
 
