@@ -294,6 +294,16 @@ def test_a_first_call_that_is_timed_apart_is_no_mistake(watch):
     assert report(watch(text))["findings"] == []
 
 
+def test_values_that_are_read_together_are_one_wait(watch):
+    text = HEAD + textwrap.dedent("""
+        for epoch in range(4):
+            losses = [plus(x)[0] for _ in range(30)]
+            np.mean(jax.device_get(losses))
+            [float(each) for each in losses]
+        """)
+    assert report(watch(text))["findings"] == []
+
+
 def test_each_timing_in_a_loop_is_one(watch):
     text = textwrap.dedent("""
         import time

@@ -373,7 +373,7 @@ def loops(watcher: Watcher) -> list[Finding]:
     ) in watcher.waits.items():
         count -= ends
         each = (last - first) / max(1, count - 1)
-        if count >= OFTEN and seconds / count < LONG and 0.5 <= each <= OFTEN:
+        if count >= OFTEN and seconds < LONG * count and each <= OFTEN:
             text = f"{what} of an array waits for the device in a loop ({times(count)}): keep the arrays, and read them after the loop"
             found.append(finding("wait", at, text, seconds))
     lines = [

@@ -617,12 +617,15 @@ class Watcher:
         return wrapped
 
     def waited(self, found: Place | None, what: str, seconds: float) -> None:
-        """Note a wait: count, seconds, calls before the first and the last, how many end a timing."""
+        """Note a wait: count, seconds, calls before the first and the last, how many end a timing.
+
+        Values that are read one after the other, with no work between, are one wait.
+        """
         if found is None:
             return
         calls = self.called + self.ran
         wait = self.waits.setdefault((found, what), [0, 0.0, calls, 0, 0])
-        wait[0] += 1
+        wait[0] += wait[3] != calls
         wait[1] += seconds
         wait[3] = calls
         self.last_wait = found, what
