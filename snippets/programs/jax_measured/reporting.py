@@ -162,6 +162,8 @@ def why(
         lines = [*lines[1:], " ".join(lines[1:])]
     elif each.mapping:
         lines = differences(each, before)
+    else:
+        lines = ["compiled again, not lowered again"]
     for line in lines:
         if line and (cause := cause_of(line)):
             return *cause, line
