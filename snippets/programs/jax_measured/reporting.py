@@ -24,7 +24,7 @@ OFTEN = 10
 MANY, LARGE = 100, 1_000_000
 # A wait that lasts longer is for work that is worth it; the part of a timing that is worth a word.
 LONG, PART = 0.1, 0.05
-NAMED = 5
+NAMED, MOST = 5, 20
 WRAPPED: dict = {"width": 79, "subsequent_indent": "    "}
 WRAPPED |= {"break_long_words": False, "break_on_hyphens": False}
 STOPPED = 130
@@ -477,12 +477,14 @@ class Report:
             said = textwrap.fill(f"{at}{spent} {each.text}", **WRAPPED)
             lines.append(said.replace(at, f"{bold}{at}{end}", 1))
             lines.append(f"    {dim}{book}{each.page}{end}")
-        for of in self.timings:
+        for of in self.timings[:MOST]:
             number = f"{of['times']} × " if of["times"] > 1 else ""
             mean = duration(of["seconds"] / of["times"])
             right = "see above" if of["misleads"] else "nothing that misleads"
             at = f"{of['file']}:{of['from']}-{of['to']}"
             lines.append(f"timing {at}: {number}{mean}, {right}")
+        if len(self.timings) > MOST:
+            lines.append(f"{len(self.timings) - MOST} more timings: --json")
         lines += [self.held()] if self.held() else []
         lines += [f"not seen: {each}" for each in self.unseen]
         return "\n".join(lines)
