@@ -28,6 +28,11 @@ import numpy as np
 x = jnp.ones(3)
 plus = jax.jit(lambda x: x + 1)
 plus(x)
+jax.eval_shape(plus, jnp.ones(7))
+# A function that is traced as the body of another, of the same name.
+nested = jax.jit(jax.shard_map(lambda x: x, mesh=jax.make_mesh((1,), "i"), in_specs=jax.P(),
+                               out_specs=jax.P()))
+nested(x)
 # JAX sets its hooks anew while it evaluates this.
 jax.vmap(jax.jit(lambda x: x))(x)
 """

@@ -211,11 +211,10 @@ def compiled_again(watcher: Watcher) -> list[Finding]:
     found = []
     for (name, _), group in groups.items():
         own = any(each.defined for each in group)
+        # What is only traced is a part of another function, or of `eval_shape`.
+        group = [each for each in group if each.compiled]
         later = group[1:]
-        # What is only traced is a part of another function.
-        if len(group) < (2 if own else OFTEN) or not any(
-            each.compiled for each in later
-        ):
+        if len(group) < (2 if own else OFTEN):
             continue
         seconds = sum(each.seconds for each in later)
         if not own:
