@@ -8,6 +8,8 @@ Needs the standard library alone, besides the interface of the tool that builds.
 import importlib.util
 import json
 import pathlib
+import posixpath
+import re
 import runpy
 import statistics
 import sys
@@ -84,12 +86,28 @@ def book(root: pathlib.Path, version: str) -> dict[str, Any]:
         raise ValueError(f"no page has recorded what is offered as {', '.join(sorted(lost))}")
     return {
         "book": version,
+        "address": conf["html_baseurl"],
         "devices": {key: conf["book_devices"][key] for key in numbers},
         "environment": environment,
         "before": sorted({name for each in frameworks for name in each.get("before", [])}),
         "measurements": measurements,
         "numbers": numbers,
     }
+
+
+def causes(root: pathlib.Path) -> list[tuple[list[str], str, str, str]]:
+    """Return (patterns, what changed, what to do, page) of the table of what a log says."""
+    found = []
+    folder = "tracing"
+    page = (root / "docs" / folder / "retracing.md").read_text("utf8")
+    for patterns, what, fix in re.findall(r"^\| (`.*) \| (.*) \| (.*) \|$", page, re.MULTILINE):
+        target = (re.findall(r"\]\((.*?)\)", fix) or ["#what-a-log-says"])[0]
+        place, _, anchor = target.partition("#")
+        address = posixpath.normpath(f"{folder}/{place or 'retracing.md'}")
+        words = re.sub(r"\[(.*?)\]\(.*?\)", r"\1", fix)
+        patterns = re.findall("`(.*?)`", patterns)
+        found.append((patterns, what, words, f"{address.removesuffix('.md')}.html#{anchor}"))
+    return found
 
 
 class BookHook(BuildHookInterface):  # type: ignore[misc]
@@ -105,6 +123,7 @@ class BookHook(BuildHookInterface):  # type: ignore[misc]
         root = pathlib.Path(self.root)
         shown = (root / "snippets" / "programs" / PACKAGE / SHOWN).read_text("utf8")
         files = {
+            "causes.json": json.dumps(causes(root), ensure_ascii=False),
             "book.json": json.dumps(book(root, self.metadata.version), ensure_ascii=False),
             SHOWN: shown.replace("from snippets.programs.timer import", "from .timer import"),
         }

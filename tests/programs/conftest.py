@@ -11,7 +11,8 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
 MODULES = (
-    "cells command offered practising probing process results starting surroundings table timer"
+    "cells command offered practising probing process reporting results starting surroundings "
+    "table timer watching"
 ).split()
 
 

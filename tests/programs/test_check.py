@@ -1,5 +1,4 @@
 import ast
-import csv
 import json
 import pathlib
 import re
@@ -15,13 +14,9 @@ from tests.book import pages
 ROOT = pathlib.Path(__file__).parents[2]
 FOLDER = pathlib.Path(__file__).parent / "check"
 RESULTS = FOLDER / "results.csv"
-# Pages of others, counted once each, when the checker had not seen them.
-PUBLIC = FOLDER / "public.csv"
 PAGES = sorted(
     path for path in (ROOT / "docs").rglob("*.md") if "_ext" not in path.relative_to(ROOT).parts
 )
-# PyTorch and TensorFlow not waiting is the same mistake, which has a section of its own.
-SAME = {"synchronize": "wait"}
 
 
 def samples(name):
@@ -34,15 +29,15 @@ def samples(name):
         for number, block in enumerate(blocks, 1):
             for line, code in enumerate(block.splitlines(), 1):
                 for rule in code.partition("#!")[2].split():
-                    labels.add((number, line, SAME.get(rule, rule)))
+                    labels.add((number, line, rule))
         found[title] = [re.sub(r" *#!.*", "", block) for block in blocks], labels
     return found
 
 
 def found_in(blocks):
     cells = [check.Cell(number, 0, text) for number, text in enumerate(blocks, 1)]
-    findings = check.Follower("\n".join(blocks)).follow(cells)
-    return {(f.cell, f.line, SAME.get(f.rule, f.rule)) for f in findings}
+    findings = check.Reader().follow(cells)
+    return {(f.cell, f.line, f.rule) for f in findings}
 
 
 def scores(name):
@@ -73,23 +68,16 @@ def results():
         shares = (("silent", "right"), ("found", "findings"), ("found", "mistakes"))
         cells = [share(found[part], found[whole]) for part, whole in shares]
         lines.append(",".join([f"{found['timings']} of ours {half}", *cells]))
-    for count, when in {"1": "before its faults were mended", "2": "after that"}.items():
-        with PUBLIC.open(encoding="utf8") as file:
-            pages = [row for row in csv.DictReader(file) if row["count"] == count]
-        found = {key: sum(int(row[key]) for row in pages) for key in pages[0] if key != "address"}
-        cells = [share(found[part], found[whole]) for part, whole in shares]
-        timings = found["right"] + found["mistakes"]
-        lines.append(",".join([f"{timings} on {len(pages)} public pages {when}", *cells]))
     return "\n".join(lines) + "\n"
 
 
 @pytest.mark.parametrize("name", ["development", "held_back"])
-def test_nine_of_ten_findings_are_right(name):
+def test_findings_are_right_and_right_timings_left_alone(name):
     found = scores(name)
     assert found["timings"] >= 30
     assert 0.4 <= found["right"] / found["timings"] <= 0.6
-    assert found["found"] / found["findings"] >= 0.9
-    assert found["silent"] / found["right"] >= 0.9
+    assert found["found"] / found["findings"] >= 0.95
+    assert found["silent"] / found["right"] >= 0.95
 
 
 def test_each_rule_has_a_timing_that_breaks_it():
@@ -97,7 +85,7 @@ def test_each_rule_has_a_timing_that_breaks_it():
     for name in ("development", "held_back"):
         for _, wrong in samples(name).values():
             labels |= {rule for _, _, rule in wrong}
-    assert labels == {SAME.get(rule, rule) for rule in check.RULES}
+    assert labels == set(check.RULES)
 
 
 def test_the_page_shows_what_the_labelled_timings_give():
@@ -221,8 +209,20 @@ def printed(path, capsys):
             "1 timing; it looks right",
         ),
         (
-            "import time\n" + 2 * "t = time.time()\nprint(time.time() - t)\n",
+            "import time\n" + 2 * "t = time.time()\nlen(range(9))\nprint(time.time() - t)\n",
             "2 timings; none looks wrong",
+        ),
+        (
+            "import other, time\nt = time.time()\nother.f()\nprint(time.time() - t)\n",
+            "1 timing; it cannot tell",
+        ),
+        (
+            "import other, time\n"
+            + "".join(
+                f"t = time.time()\n{call}\nprint(time.time() - t)\n"
+                for call in ("other.f()", "len(range(9))")
+            ),
+            "2 timings; none looks wrong; it cannot tell about 1",
         ),
     ],
 )

@@ -22,6 +22,7 @@ from . import (
     cells,
     practising,
     probing,
+    reporting,
     results,
     starting,
     surroundings,
@@ -521,7 +522,34 @@ def done(arguments):
         default=1,
         help="virtual devices on a CPU, 1 unless you say another number",
     )
+    watching = commands.add_parser(
+        "watch", help="run a program, and say what costs it time, by its lines"
+    )
+    watching.add_argument(
+        "--json", action="store_true", help="as one line of JSON, the last"
+    )
+    watching.add_argument(
+        "--html", metavar="FILE", help="also as a page, in this file"
+    )
+    watching.add_argument(
+        "--book",
+        default=results.book()["address"],
+        help="the address of the book's front page",
+    )
+    watching.add_argument(
+        "-m",
+        action="store_true",
+        dest="module",
+        help="the program is a module",
+    )
+    watching.add_argument(
+        "program", nargs=argparse.REMAINDER, help="and its own arguments"
+    )
     given = parser.parse_args(arguments)
+    if given.command == "watch":
+        return reporting.watch(
+            given.program, given.module, given.json, given.html, given.book
+        )
     if given.command == "new":
         return starting.write(given.folder, given.model, given.devices)
     if given.command == "practice":
