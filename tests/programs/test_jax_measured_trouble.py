@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+import psutil
 import pytest
 
 from tests.programs import damaged
@@ -179,6 +180,36 @@ def test_who_stops_it_has_not_to_wait(installed, tmp_path):
     words = [sys.executable, "-c", code]
     ended = subprocess.run(words, env=known, capture_output=True, timeout=600, encoding="utf8")
     assert ended.returncode == 130 and "stopped" in ended.stderr
+
+
+LISTED = """
+import signal, sys
+from jax_measured.command import main
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.exit(main(["list"]))
+"""
+ASKED = """
+import os, signal, time
+open({path!r}, "w").write(str(os.getpid()))
+os.kill(os.getppid(), signal.SIGINT)
+time.sleep(600)
+"""
+
+
+def test_who_stops_it_while_frameworks_are_tried_reads_one_line(installed, tmp_path):
+    (tmp_path / "torch").mkdir()
+    code = ASKED.format(path=str(tmp_path / "asked"))
+    (tmp_path / "torch" / "__init__.py").write_text(code, "utf8")
+    known = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), str(installed)])}
+    words = [sys.executable, "-c", LISTED]
+    ended = subprocess.run(words, env=known, capture_output=True, timeout=600, encoding="utf8")
+    assert ended.returncode == 130
+    lines = ended.stderr.splitlines()
+    assert lines == [
+        "looking which frameworks work here",
+        "stopped before anything was measured",
+    ]
+    assert not psutil.pid_exists(int((tmp_path / "asked").read_text()))
 
 
 def test_a_process_that_measures_ends_with_the_one_that_asked_it(installed, tmp_path):

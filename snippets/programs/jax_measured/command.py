@@ -459,6 +459,9 @@ def main(arguments=None):
         status = done(arguments)
         sys.stdout.flush()
         return status
+    except KeyboardInterrupt:
+        say("stopped before anything was measured")
+        return STOPPED
     except OSError as error:
         # Nobody reads on, as with `| head`, or there is no room.
         if error.errno not in (errno.EPIPE, errno.ENOSPC):

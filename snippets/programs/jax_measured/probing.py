@@ -141,7 +141,11 @@ def answers(names):
     }
     options |= {"encoding": "utf8", "errors": "replace"}
     processes = [subprocess.Popen([*words, name], **options) for name in new]
-    ANSWERED.update(zip(new, map(answered, processes), strict=True))
+    try:
+        ANSWERED.update(zip(new, map(answered, processes), strict=True))
+    finally:
+        for process in processes:
+            process.kill()
     return ANSWERED
 
 
