@@ -146,6 +146,7 @@ def answers(names):
     finally:
         for process in processes:
             process.kill()
+            process.wait()
     return ANSWERED
 
 
