@@ -7,6 +7,8 @@
   const { element, at, load } = window.book;
   const NAMES = "_static/jax_names.js";
   const HABITS = "_static/habits.js";
+  const ALWAYS = "_static/jax_always.js";
+  const RAISED = "_static/raised.js";
   const TABLE = "start/translation.html";
   const code = (text) => element("code", {}, text);
   const link = (path, text) => element("a", { href: at(path) }, text);
@@ -92,32 +94,52 @@
   // Where others talk about errors of a package.
   const REPOSITORIES = {
     blackjax: "blackjax-devs/blackjax",
+    brax: "google/brax",
     chex: "google-deepmind/chex",
     diffrax: "patrick-kidger/diffrax",
     equinox: "patrick-kidger/equinox",
     flax: "google/flax",
+    grain: "google/grain",
     haiku: "google-deepmind/dm-haiku",
     jax: "jax-ml/jax",
     jaxlib: "jax-ml/jax",
     keras: "keras-team/keras",
     lineax: "patrick-kidger/lineax",
+    maxtext: "AI-Hypercomputer/maxtext",
+    ml_dtypes: "jax-ml/ml_dtypes",
+    mujoco: "google-deepmind/mujoco",
     numpy: "numpy/numpy",
     numpyro: "pyro-ppl/numpyro",
     optax: "google-deepmind/optax",
     optimistix: "patrick-kidger/optimistix",
     orbax: "google/orbax",
+    qwix: "google/qwix",
     tensorflow: "tensorflow/tensorflow",
+    tensorstore: "google/tensorstore",
     torch: "pytorch/pytorch",
+    transformers: "huggingface/transformers",
+    tunix: "google/tunix",
+    warp: "NVIDIA/warp",
     xla: "openxla/xla",
   };
   const PACKAGE = /(?:(?:site|dist)-packages\/|\b(?=jax\/_src\/))(\w+)\//g;
 
   // Errors that are said by another package, or by Python, in words that JAX does not use.
   const OTHERS = [
-    ["NumPy", /inhomogeneous shape|operands could not be broadcast together|not aligned: \d|matmul: Input operand|only (?:length-1|size-1) arrays can be converted|np\.\w+ was removed in the NumPy|module 'numpy' has no attribute|numpy\.dtype size changed|compiled using NumPy 1/],
-    ["PyTorch", /mat1 and mat2|\btorch\.\w*OutOfMemoryError|CUDA out of memory\. Tried|Expected all tensors to be on the same device|TORCH_USE_CUDA_DSA|\btorch\.cuda\.|Error\(s\) in loading state_dict|\btorch\._dynamo/],
+    ["NumPy", /inhomogeneous shape|operands could not be broadcast together|not aligned: \d|matmul: Input operand|only (?:length-1|size-1) arrays can be converted|np\.\w+ was removed in the NumPy|numpy\.dtype size changed|compiled using NumPy 1/],
+    ["PyTorch", /^(?:RuntimeError: |AcceleratorError: )?CUDA (?:error: |driver initialization failed)|mat1 and mat2|\btorch\.\w*OutOfMemoryError|CUDA out of memory\. Tried|Expected all tensors to be on the same device|TORCH_USE_CUDA_DSA|\btorch\.cuda\.|Error\(s\) in loading state_dict|\btorch\._dynamo/],
     ["TensorFlow", /tensorflow\.python|\{\{function_node|OperatorNotAllowedInGraph|\btf\.function\b|(?<!org_tensorflow\/)tensorflow\/(?:core|stream_executor)\//],
     ["Python", /^(?:KeyError|FileNotFoundError|PermissionError|RecursionError|KeyboardInterrupt|UnboundLocalError|IndentationError|SyntaxError|NameError|AssertionError)\b(?!.*axis name)|'NoneType' object|\b(?:list|tuple|string) index out of range|missing \d+ required (?:positional|keyword)|takes \d+ positional arguments? but|too many values to unpack|not enough values to unpack|object is not (?:callable|iterable|subscriptable)/],
+  ];
+
+  const PYTORCHS = /^(?:\w+: )?CUDA (?:error: |driver init)/;
+
+  // What no line of Python says, of a place that another entry is not about.
+  const SPACES = [
+    [/memory space vmem|exceeded vmem|vmem capacity|scoped vmem/i, ["This is VMEM, the fast memory of one core of a TPU, not the memory of the device: a kernel asks for more than its limit. Give it smaller blocks, or a higher ", code("vmem_limit_bytes"), " in its ", code("pltpu.CompilerParams"), "; ", link("compiled/kernels.html", "Kernels in Pallas"), " has such kernels."]],
+    [/RESOURCE_EXHAUSTED[^]*(?:pinned_host|host memory|host allocator)/, ["This is memory of the host, not of the device: what was offloaded to ", code("pinned_host"), " doesn't fit there."]],
+    [/^Fatal Python error: Segmentation fault|\bSIGSEGV\b|^(?:zsh: )?Illegal (?:hardware )?instruction|illegal hardware instruction|Segmentation fault \(core dumped\)/im, ["Compiled code has crashed, and Python says nothing of it. Run it with ", code("python -X faulthandler"), " to see your line. Usual causes: packages of versions that don't fit, and a program for another processor: ", link("pitfalls/installing.html", "see installing JAX"), "."]],
+    [/cpu_aot_loader|Machine type used for XLA:CPU compilation doesn't match/, ["The cache on disk holds a program that was compiled for another processor. The program goes on; if it is killed by SIGILL, delete the cache: ", link("tracing/first_step.html#compiling-once-for-many-runs", "the cache on disk"), "."]],
   ];
 
   // An error of Python that a function which JAX called back has raised, and its entry.
@@ -159,6 +181,13 @@
 
   const tooOld = (name, since) => [
     code(name), ` is newer than your JAX: JAX ${since} has it. Update JAX, which may need a newer Python.`,
+  ];
+
+  // What every version has: the installed one is older than them, or is not whole.
+  const hasAlways = (module, name) => (window.book.jaxAlways?.names[module] ?? "").split(" ").includes(name);
+  const always = (name, { oldest, newest }, hedge = "") => [
+    `${hedge}Every JAX from ${oldest} to ${newest} has `, code(name), ": yours is older, or only half installed, or Python has found another folder or file that is called jax. Print ",
+    code("jax.__version__, jax.__path__"), ", and update JAX with ", code("pip install -U jax"), ".",
   ];
 
   // What is known of a name of JAX: that it is gone, that it is new, that it was never public.
@@ -220,14 +249,20 @@
     if (/partially initialized module 'jax/.test(text)) {
       return { doubt: true, said: ["JAX was asked for something while it was starting: a file of yours is called ", code("jax.py"), ", or the parts of JAX are of different versions."] };
     }
+    const [, owner, lacking] = /module '(\w+)(?:\.[\w.]+)?' has no attribute '(\w+)'/.exec(text) ?? [];
+    if (owner && !/^jax(?:lib)?$|^flax$/.test(owner) && !form) {
+      const asker = packagesOf(text).filter((name) => name !== owner).at(-1);
+      const by = asker ? [", that of ", code(asker)] : [];
+      return { nothing: true, said: [code(owner), " has no ", code(lacking), " in the version that is installed: it doesn't fit the code that asks for it", ...by, ". Update both, or install those of one time."] };
+    }
     const [, absent] = /No module named '((?!jax\b|jaxlib\b)[\w.]+)'/.exec(text) ?? [];
     if (absent && !form) {
       return { doubt: true, said: [code(absent), " is not installed for this Python, or its version has no such module."] };
     }
     const method = last(METHOD, text);
     if (!form && !argument && !method) return null;
-    if (!window.book.jaxNames || !window.book.habits) {
-      Promise.all([load(NAMES), load(HABITS)]).then(again, () => {});
+    if (!window.book.jaxNames || !window.book.habits || !window.book.jaxAlways) {
+      Promise.all([NAMES, HABITS, ALWAYS].map((path) => load(path))).then(again, () => {});
       return method ? null : { row: form && row, said: [] };
     }
     if (!form && !argument) {
@@ -244,7 +279,13 @@
       }
       const core = module === "jax.core" && /attribute/.test(row);
       const { gone, new: fresh } = window.book.jaxNames;
-      const own = !rowOf(gone, module, name) && !rowOf(fresh, module, name) && habit(name);
+      const moved = rowOf(gone, module, name) || rowOf(fresh, module, name);
+      const full = name ? `${module}.${name}` : module;
+      const modules = window.book.jaxAlways.modules.split(" ");
+      if (!moved && (hasAlways(module, name) || modules.includes(full))) {
+        return { said: always(full, window.book.jaxNames), nothing: true };
+      }
+      const own = !moved && habit(name);
       if (own) return { said: own, nothing: true };
       const said = ofName(module, name, text, window.book.jaxNames);
       return { row: core ? "AttributeError: module 'jax.core' has no attribute" : row, said };
@@ -253,6 +294,9 @@
     const key = `${called} ${parameter}`;
     const rows = window.book.jaxNames.parameters[called] ?? [];
     const [, since, came] = rows.find(([name]) => name === parameter) ?? [];
+    if (!since && (window.book.jaxAlways.parameters[called] ?? "").split(" ").includes(parameter)) {
+      return { said: always(`${called}(${parameter}=…)`, window.book.jaxNames, "If this is JAX's function: "), nothing: true };
+    }
     const own = !since && !MOVED.has(key) && habitOf(parameter);
     if (own) return { said: own, nothing: true };
     if (!since && !MOVED.has(key)) {
@@ -278,8 +322,21 @@
       sentences.push(["This looks like a log of what JAX compiles. ", link("tracing/retracing.html#paste-your-log", "Paste it into the field for logs"), ", which says why it compiles again."]);
     }
     const line = `${type && `${type}: `}${message}`.split("\n\n", 1)[0];
-    const other = named ? undefined : OTHERS.find(([, words]) => words.test(line))?.[0];
-    const own = other && !(other === "Python" && /^jax/.test(packagesOf(text).at(-1) ?? ""));
+    const packages = packagesOf(text);
+    if (!window.book.raised) load(RAISED).then(again, () => {});
+    const whole = text.replace(/\x1b\[[\d;]*m/g, "");
+    const { row: source, sentences: said = [] } = window.book.raised?.(whole, { type, message }, packages, again) ?? {};
+    sentences.push(...said);
+    const space = SPACES.find(([words]) => words.test(whole))?.[1];
+    if (space) sentences.push(space);
+    const last = packages.at(-1);
+    if (last && !/^jax(?:lib)?$/.test(last) && !source && !named) {
+      sentences.push(["The last line of the traceback is in ", code(last), "."]);
+    }
+    const other = named || source ? undefined : OTHERS.find(([, words]) => words.test(line))?.[0];
+    const own = other && !(other === "Python" && /^jax/.test(last ?? ""));
+    const calls = other === "Python" && /missing \d+ required|takes (?:from )?\d+/.test(line);
+    if (calls) sentences.push(["Look at the function that you pass to JAX: ", code("fori_loop"), " calls it with ", code("(i, x)"), ", ", code("scan"), " with ", code("(carry, x)"), ", ", code("while_loop"), " with ", code("(x)"), ", and ", code("jit"), ", ", code("grad"), " and ", code("vmap"), " with what you pass."]);
     if (own) sentences.push([`This is an error of ${other} itself, not of JAX.`]);
     if (/Warning$/.test(type)) sentences.push(["This is a warning: the program goes on."]);
     else if (!type && text.trim().split("\n").every((each) => LOGGED.test(each))) {
@@ -292,6 +349,6 @@
     if (page) sentences.push(["The message names a page of JAX's documentation; in this book see ", link(page[1], page[2]), "."]);
     const repository = own && other !== "Python" ? REPOSITORIES[{ NumPy: "numpy", PyTorch: "torch", TensorFlow: "tensorflow" }[other]] : repositoryOf(text);
     const isBack = CALLED_BACK.test(text) && !/RuntimeError\b/.test(text);
-    return { sentences, needs: named ? undefined : needs, row: named?.row ?? (isBack ? CALLBACK : undefined), doubt: named?.doubt || UNLIKE.test(line) || (own && "some"), nothing: named?.nothing || MISSES.test(text) && !/(?:Error|Exception)$/.test(type), repository };
+    return { sentences, needs: named ? undefined : needs, row: named?.row ?? (isBack ? CALLBACK : undefined), source, doubt: named?.doubt || Boolean(space) || UNLIKE.test(line) || (own && "some"), nothing: named?.nothing || (own && other !== "Python" && PYTORCHS.test(line)) || MISSES.test(text) && !/(?:Error|Exception)$/.test(type), repository };
   };
 })();

@@ -28,12 +28,16 @@ MESSAGES = json.loads((HERE / "messages.json").read_text("utf8"))
 RECENT = tomllib.loads((HERE / "recent.toml").read_text("utf8"))
 EARLIER = earlier(ROOT / "docs" / "_versions" / "earlier.toml")
 QUOTED = quoted(ROOT / "docs" / "_versions" / "earlier.toml")
+PATTERNS = ROOT / "docs" / "_static" / "messages"
 SCRIPTS = (
     "docs/_ext/executed/static/elements.js",
     "docs/_static/pasted.js",
     # Loaded when it is needed, where there is a site.
     "docs/_static/jax_names.js",
     "docs/_static/habits.js",
+    "docs/_static/jax_always.js",
+    "docs/_static/raised.js",
+    *sorted(f"docs/_static/messages/{path.name}" for path in PATTERNS.glob("*.js")),
     "docs/_ext/errors/static/errors.js",
 )
 SCRIPT = "".join((ROOT / name).read_text("utf8") for name in SCRIPTS)

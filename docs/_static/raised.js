@@ -1,0 +1,172 @@
+// Which line of the sources of JAX and of the libraries around it says a message, with the values
+// of the message, and which line of the reader's program led there. The patterns are in messages/.
+(() => {
+  "use strict";
+
+  const { element, at, load } = window.book;
+  const code = (text) => element("code", {}, text);
+  const TITLES = { jax: "JAX", orbax_checkpoint: "Orbax", numpyro: "NumPyro", blackjax: "BlackJAX" };
+  const titleOf = (name) => TITLES[name] ?? name[0].toUpperCase() + name.slice(1);
+  // Where the documentation of a function is: its own page, or what a search there finds.
+  const SEARCHES = {
+    flax: "https://flax.readthedocs.io/en/latest/search.html?q=",
+    optax: "https://optax.readthedocs.io/en/latest/search.html?q=",
+    orbax: "https://orbax.readthedocs.io/en/latest/search.html?q=",
+    chex: "https://chex.readthedocs.io/en/latest/search.html?q=",
+    grain: "https://google-grain.readthedocs.io/en/latest/search.html?q=",
+    numpyro: "https://num.pyro.ai/en/stable/search.html?q=",
+    keras: "https://keras.io/search.html?query=",
+  };
+  const SITES = { equinox: "https://docs.kidger.site/equinox/", diffrax: "https://docs.kidger.site/diffrax/" };
+  const PAGED = /^jax(?:\.(?:numpy|lax|nn|random|scipy|tree|tree_util|debug|distributed|sharding|export|profiler)(?:\.(?!experimental)\w+)*)?\.\w+$/;
+  const documentation = (name) => {
+    const [first] = name.split(".");
+    if (PAGED.test(name)) return `https://docs.jax.dev/en/latest/_autosummary/${name}.html`;
+    return SEARCHES[first] ? SEARCHES[first] + name.split(".").at(-1) : SITES[first];
+  };
+
+  const plainly = (text) => text.replace(/[`'"]/g, "").replace(/\s+/g, " ").trim();
+  const letters = (text) => text.replace(/\W/g, "").length;
+  const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+  const FEWEST = 12;
+  const PART = 0.6;
+  const LONG = 24;
+
+  // A pattern as the sources have it, `…` for each value: what a message is that it says.
+  const patternOf = (text) => {
+    const pieces = plainly(text).replace(/[\s.:;,]+$/, "").split("…");
+    const regex = new RegExp(`^\\W{0,3}${pieces.map(escaped).join("(.{0,400}?)")}${text.endsWith("…") ? "(.{0,80})" : ""}`, "is");
+    return { pieces, regex };
+  };
+
+  // How many letters of a pattern a message has from its start on: all, or what a cut left of it.
+  const agreed = (pieces, regex, message) => {
+    const found = regex.exec(message);
+    const all = letters(pieces.join(""));
+    if (found) return { size: all, whole: true, values: found.slice(1) };
+    const size = Math.max(0, ...pieces.slice(0, -1).map((_, number) => {
+      const some = pieces.slice(0, number + 1);
+      const said = letters(some.join(""));
+      return said >= Math.max(LONG, PART * all) && patternOf(`${some.join("…")}…`).regex.test(message) ? said : 0;
+    }));
+    const cut = message.length >= LONG && pieces[0].toLowerCase().startsWith(message.toLowerCase().replace(/[\s.…]+$/, ""));
+    return { size: cut ? letters(message) : size, whole: false, values: [] };
+  };
+
+  // Names of one type in several versions.
+  const ALIKE = { XlaRuntimeError: "JaxRuntimeError" };
+  const typed = (type) => ALIKE[type] ?? type;
+
+  const rowsOf = ([functions, packages]) =>
+    Object.entries(packages).flatMap(([package_, kinds]) =>
+      Object.entries(kinds).flatMap(([type, rows]) =>
+        rows.map(([pattern, number, since, until]) => ({ package: package_, type: typed(type), pattern, since, until, called: functions[number] ?? [] })),
+      ),
+    );
+
+  // The line of the sources that says most of a message: {package, pattern, …}, or null.
+  const find = ({ type, message }, files, packages) => {
+    const text = plainly(message);
+    if (letters(text) < FEWEST) return null;
+    const fits = (row) => !type || row.type === typed(type) || (!row.type && /^(?:INFO|WARNING)$/.test(type));
+    const found = [];
+    for (const row of files.flatMap(rowsOf).filter(fits)) {
+      const longest = row.pattern.split("…").reduce((one, two) => (two.length > one.length ? two : one));
+      const start = plainly(longest).slice(0, 12).toLowerCase();
+      if (!text.toLowerCase().includes(start)) continue;
+      const { pieces, regex } = patternOf(row.pattern);
+      const { size, whole, values } = agreed(pieces, regex, text);
+      if (size < FEWEST) continue;
+      const near = packages.includes(row.package.split("_")[0]) ? 1 : row.package === "jax" ? 0.5 : 0;
+      found.push({ ...row, whole, values, rank: size + (whole ? 1000 : 0) + near, says: (other) => regex.test(plainly(other)) });
+    }
+    return found.sort((one, other) => other.rank - one.rank)[0] ?? null;
+  };
+
+  // The frames of a traceback: files, lines, functions and the code of each.
+  const FRAME = /File "([^"\n]+)", line (\d+)(?:,? in ([^\n]+))?(?:\n[ \t]+(?!File )([^\n]*\w[^\n]*))?/g;
+  const CELL = /(?:Cell )?(In ?\[\d+\]), line (\d+)|<ipython-input-(\d+)-\w+>/g;
+  const INSTALLED = /(?:site|dist)-packages|[\\/]lib[\\/]python3|<frozen|\bjax[\\/]_src\b|[\\/]importlib[\\/]/;
+  const yours = (text) => {
+    const frames = [...text.matchAll(FRAME)].map(([, file, line, name, said], number) => ({ file, line, name, said, number }));
+    const own = frames.filter(({ file }) => !INSTALLED.test(file)).at(-1);
+    const cell = [...text.matchAll(CELL)].at(-1);
+    const arrow = /^-+> ?(\d+) (.*)$/m.exec(text);
+    const after = own && frames[own.number + 1];
+    if (own) return { place: `${own.file.split(/[\\/]/).at(-1)}:${own.line}`, said: own.said, after };
+    return cell ? { place: `${cell[1] ?? `In [${cell[3]}]`}, line ${arrow?.[1] ?? cell[2] ?? ""}`, said: arrow?.[2] } : null;
+  };
+
+  // The message with its values as code, and the function with its page and its documentation.
+  const marked = ({ pattern, values }, message) => {
+    const line = plainly(message.trim().split("\n")[0]);
+    const shown = element("q", {});
+    let rest = line;
+    for (const value of values.filter(Boolean)) {
+      const start = rest.indexOf(value.trim());
+      if (start < 0 || !value.trim()) continue;
+      shown.append(rest.slice(0, start), code(value.trim()));
+      rest = rest.slice(start + value.trim().length);
+    }
+    shown.append(rest.slice(0, 200));
+    return shown;
+  };
+
+  const told = (row, message, versions, { known, after }) => {
+    let [names = "", page, title] = row.called;
+    const choices = names.split(", ").filter(Boolean);
+    const chosen = choices.find((each) => each.split(".").at(-1) === after?.name) ?? (choices.length ? undefined : known);
+    const shown = chosen ? [chosen] : choices;
+    const who = shown.flatMap((each, number) => [number ? (number === shown.length - 1 ? " or " : ", ") : "", code(each)]);
+    const says = row.whole ? " says: " : " says what begins like it: ";
+    const sentence = [...(who.length ? [...who, ` (${titleOf(row.package)})`] : [titleOf(row.package)]), says, marked(row, message)];
+    const all = versions[row.package];
+    if (row.package === "jax" && !(row.since === all[0] && row.until === all.at(-1))) {
+      sentence.push(row.since === row.until ? ` JAX ${row.since} has this text.` : ` JAX ${row.since} to ${row.until} have this text.`);
+    }
+    const places = [];
+    if (page && !(chosen && chosen !== choices[0])) places.push("See ", element("a", { href: at(page) }, title), " in this book");
+    const address = shown.length === 1 && documentation(shown[0]);
+    if (address) places.push(places.length ? ", and " : "See ", element("a", { href: address }, "the documentation of ", code(shown[0])));
+    return places.length ? [...sentence, " ", ...places, "."] : sentence;
+  };
+
+  const PUBLIC = [[/jax\/_src\/numpy\//, "jax.numpy"], [/jax\/_src\/lax\//, "jax.lax"], [/jax\/_src\/nn\//, "jax.nn"], [/jax\/_src\/random/, "jax.random"], [/jax\/_src\/(?:api|pjit|array)\.py/, "jax"]];
+  // The public function that the reader's line called, of the frame below it.
+  const calledBy = (after) => {
+    const [, module] = PUBLIC.find(([path]) => path.test(after?.file ?? "")) ?? [];
+    return module && /^[a-z]\w*$/.test(after.name ?? "") ? `${module}.${after.name}` : undefined;
+  };
+
+  const fileOf = ({ message }) => {
+    const [first] = /[A-Za-z]/.exec(plainly(message)) ?? [""];
+    return window.book.messageFiles.files.find((name) => first && name.includes(first.toLowerCase()));
+  };
+
+  const loading = new Map();
+  const fetched = (name) => {
+    if (!loading.has(name)) loading.set(name, load(`_static/messages/${name}.js`));
+    return loading.get(name);
+  };
+
+  // What the sources say of an error: sentences, and which texts say the same. `again` is called
+  // once their file is there.
+  window.book.raised = (text, error, packages, again) => {
+    const own = yours(text);
+    const sentences = own ? [["Your line: ", code(own.place), ...(own.said ? [" ", code(own.said.trim())] : [])]] : [];
+    if (!window.book.messages?.[""]) {
+      fetched("values").then(again, () => {});
+      return { sentences };
+    }
+    const name = fileOf(error);
+    if (name && !window.book.messages[name]) {
+      fetched(name).then(again, () => {});
+      return { sentences };
+    }
+    const files = [window.book.messages[""], ...(name ? [window.book.messages[name]] : [])];
+    const row = find(error, files, packages);
+    if (!row) return { sentences };
+    const known = calledBy(own?.after);
+    return { row, sentences: [...sentences, told(row, error.message, window.book.messageFiles.versions, { known, after: own?.after })] };
+  };
+})();
