@@ -44,6 +44,7 @@
     "jax.extend.core.primitives.xla_pmap_p": "nothing: there is no such primitive any more",
     "jax.interpreters.xla.pytype_aval_mappings": "jax.core.pytype_aval_mappings",
     "jax.lib.xla_extension": "jax.errors.JaxRuntimeError, jax.Device and others",
+    "jaxlib.xla_extension.ArrayImpl": "jax.Array",
     "jaxlib.xla_extension": "jax.errors.JaxRuntimeError, jax.Device and others",
     "jax.sharding.use_mesh": "jax.set_mesh",
     "jax.lax.pvary": "jax.lax.pcast(…, to='varying')",
@@ -128,7 +129,7 @@
   const OTHERS = [
     ["NumPy", /inhomogeneous shape|operands could not be broadcast together|not aligned: \d|matmul: Input operand|only (?:length-1|size-1) arrays can be converted|np\.\w+ was removed in the NumPy|numpy\.dtype size changed|compiled using NumPy 1/],
     ["PyTorch", /^(?:RuntimeError: |AcceleratorError: )?CUDA (?:error: |driver initialization failed)|mat1 and mat2|\btorch\.\w*OutOfMemoryError|CUDA out of memory\. Tried|Expected all tensors to be on the same device|TORCH_USE_CUDA_DSA|\btorch\.cuda\.|Error\(s\) in loading state_dict|\btorch\._dynamo/],
-    ["TensorFlow", /tensorflow\.python|\{\{function_node|OperatorNotAllowedInGraph|\btf\.function\b|(?<!org_tensorflow\/)tensorflow\/(?:core|stream_executor)\//],
+    ["TensorFlow", /OOM when allocating tensor|tensorflow\.python|\{\{function_node|OperatorNotAllowedInGraph|\btf\.function\b|(?<!org_tensorflow\/)tensorflow\/(?:core|stream_executor)\//],
     ["Python", /^(?:KeyError|FileNotFoundError|PermissionError|RecursionError|KeyboardInterrupt|UnboundLocalError|IndentationError|SyntaxError|NameError|AssertionError)\b(?!.*axis name)|'NoneType' object|\b(?:list|tuple|string) index out of range|missing \d+ required (?:positional|keyword)|takes \d+ positional arguments? but|too many values to unpack|not enough values to unpack|object is not (?:callable|iterable|subscriptable)/],
   ];
 
@@ -140,6 +141,28 @@
     [/RESOURCE_EXHAUSTED[^]*(?:pinned_host|host memory|host allocator)/, ["This is memory of the host, not of the device: what was offloaded to ", code("pinned_host"), " doesn't fit there."]],
     [/^Fatal Python error: Segmentation fault|\bSIGSEGV\b|^(?:zsh: )?Illegal (?:hardware )?instruction|illegal hardware instruction|Segmentation fault \(core dumped\)/im, ["Compiled code has crashed, and Python says nothing of it. Run it with ", code("python -X faulthandler"), " to see your line. Usual causes: packages of versions that don't fit, and a program for another processor: ", link("pitfalls/installing.html", "see installing JAX"), "."]],
     [/cpu_aot_loader|Machine type used for XLA:CPU compilation doesn't match/, ["The cache on disk holds a program that was compiled for another processor. The program goes on; if it is killed by SIGILL, delete the cache: ", link("tracing/first_step.html#compiling-once-for-many-runs", "the cache on disk"), "."]],
+  ];
+
+  // What to do about messages of the core that no cell of the book raises, with their values.
+  const ADVICE = [
+    [/requires arguments to have the same dtypes, got (\w+), (\w+)/, ([, one, other]) => ["The dtypes are ", code(one), " and ", code(other), ". Convert one: ", code("x.astype(y.dtype)"), ". Functions of ", code("jnp"), " convert by themselves, those of ", code("lax"), " don't: ", link("pitfalls/numbers.html#mixed-dtypes", "mixed dtypes"), "."]],
+    [/axis (-?\d+) is out of bounds for array of dimension (\d+)/, ([, axis, size]) => [`The code asks for axis ${axis}; the array has ${size === "0" ? "no axes" : `axes 0 to ${size - 1}`}. Print its shape.`]],
+    [/index (-?\d+) is out of bounds for axis (\d+) with size (\d+)/, ([, index, axis, size]) => [`Axis ${axis} has ${size} elements, so ${index} is beyond the last, ${size - 1}. NumPy and static indices of JAX raise this; a traced index would be clamped.`]],
+    [/device_put\W* only accepts[^]*Received invalid value: (\S+)/, ([, value]) => [code(value), " is a name, and JAX wants the device: ", code("jax.device_put(x, jax.devices('gpu')[0])"), ", or nothing, since JAX uses the GPU by itself."]],
+    [/spans non-addressable/, () => ["Other processes hold parts of this array. Read this process's own with ", code("x.addressable_shards"), ", or gather all with ", code("multihost_utils.process_allgather(x)"), ": ", link("processes/distributed.html", "processes that compute together"), "."]],
+    [/No constant handler for type\W+(?:<class '[^']*Tracer)?/, () => ["A function that was defined while JAX traced, often a rule of ", code("custom_vjp"), " or ", code("custom_jvp"), ", uses a tracer of the outside. Pass it as an argument: ", link("pitfalls/derivatives.html", "rules of your own"), "."]],
+    [/(?:Forward-mode d|D)ifferentiation rule for '(\w+)' not implemented/, ([, name]) => ["JAX has no derivative of ", code(name), " in this direction. Write one with ", code("jax.custom_jvp"), ", or keep it out of the gradient with ", code("jax.lax.stop_gradient"), ": ", link("pitfalls/derivatives.html", "derivatives"), "."]],
+    [/Batching rule for '(\w+)' not implemented/, ([, name]) => [code("jax.vmap"), " cannot go through ", code(name), ". Call the function row by row with ", code("jax.lax.map"), "."]],
+    [/MLIR translation rule for primitive '(\w+)' not found for platform (\w+)/, ([, name, platform]) => [code(name), ` has no code for ${platform}. Compute it on another device, or with other operations.`]],
+    [/Cannot stack arrays with different numbers of dimensions/, () => ["All arrays need the same shape. ", code("jnp.concatenate"), " joins along an axis that is there already."]],
+    [/Size of label '(\w)' for operand \d+ \((\d+)\) does not match previous terms \((\d+)\)/, ([, label, one, other]) => ["In this ", code("einsum"), " the letter ", code(label), ` stands for two sizes, ${other} and ${one}. Give them two letters, or transpose an operand.`]],
+    [/must have shape \[\.\.\., n, n\], got ([^.]*\))/, ([, shape]) => ["The matrix has to be square, and its shape is ", code(shape), "."]],
+    [/memory_space of all inputs/, () => ["One array is in the host's memory, the other in the device's. Move one: ", code("jax.device_put(x, jax.memory.Space.Device)"), "."]],
+    [/Unrecognized config option: (\w+)/, ([, name]) => ["The installed version has no option ", code(name), ": it is misspelt, gone, or newer. Update the package that the line calls, or leave the option out."]],
+    [/Cannot find valid initial parameters/, () => ["At each start that was tried the density of the model is nan or zero. Check the constraints of the parameters and the data, with ", code("numpyro.validation_enabled()"), ", or start with ", code("init_to_median"), "."]],
+    [/scan body (?:output must be a pair|to return \(carry, y\))/, () => ["Return two things from the body, ", code("(carry, y)"), "; ", code("y"), " may be ", code("None"), "."]],
+    [/does not support string indexing; got idx='?(\w+)/, ([, name]) => [code(name), " is a key, and this is an array, not a dictionary."]],
+    [/Indexer must have integer or boolean type, got indexer with type (\w+)/, ([, dtype]) => ["The index is ", code(dtype), ". Write ", code("i.astype(int)"), ", or ", code("//"), " where ", code("/"), " computes it."]],
   ];
 
   // An error of Python that a function which JAX called back has raised, and its entry.
@@ -184,7 +207,7 @@
   ];
 
   // What every version has: the installed one is older than them, or is not whole.
-  const hasAlways = (module, name) => (window.book.jaxAlways?.names[module] ?? "").split(" ").includes(name);
+  const hasAlways = (module, name) => name && (window.book.jaxAlways?.names[module] ?? "").split(" ").includes(name);
   const always = (name, { oldest, newest }, hedge = "") => [
     `${hedge}Every JAX from ${oldest} to ${newest} has `, code(name), ": yours is older, or only half installed, or Python has found another folder or file that is called jax. Print ",
     code("jax.__version__, jax.__path__"), ", and update JAX with ", code("pip install -U jax"), ".",
@@ -242,18 +265,18 @@
   };
 
   // What to say of a name or a parameter; null if the text has none. The table comes when needed.
-  const renamed = (text, again) => {
+  const renamed = (text, message, again) => {
     const found = FORMS.map(([pattern, row]) => [last(pattern, text), row]).filter(([each]) => each);
     const [form, row] = found.sort(([one], [other]) => other.index - one.index)[0] ?? [];
     const argument = last(ARGUMENT, text);
     if (/partially initialized module 'jax/.test(text)) {
       return { doubt: true, said: ["JAX was asked for something while it was starting: a file of yours is called ", code("jax.py"), ", or the parts of JAX are of different versions."] };
     }
-    const [, owner, lacking] = /module '(\w+)(?:\.[\w.]+)?' has no attribute '(\w+)'/.exec(text) ?? [];
+    const [, owner, lacking] = /^\s*module '(\w+)(?:\.[\w.]+)?' has no attribute '(\w+)'/.exec(message) ?? [];
     if (owner && !/^jax(?:lib)?$|^flax$/.test(owner) && !form) {
       const asker = packagesOf(text).filter((name) => name !== owner).at(-1);
       const by = asker ? [", that of ", code(asker)] : [];
-      return { nothing: true, said: [code(owner), " has no ", code(lacking), " in the version that is installed: it doesn't fit the code that asks for it", ...by, ". Update both, or install those of one time."] };
+      return { doubt: true, said: [code(owner), " has no ", code(lacking), " in the version that is installed: it doesn't fit the code that asks for it", ...by, ". Update both, or install those of one time."] };
     }
     const [, absent] = /No module named '((?!jax\b|jaxlib\b)[\w.]+)'/.exec(text) ?? [];
     if (absent && !form) {
@@ -316,7 +339,7 @@
   // the list should be doubted, or "some" of it, unless an entry says just that, and where to search. `again` is called when more is known.
   window.book.pasted = (text, { type, message }, again) => {
     const sentences = [];
-    const named = renamed(text, again);
+    const named = renamed(text, message, again);
     if (named?.said.length) sentences.push(named.said);
     if (MISSES.test(text)) {
       sentences.push(["This looks like a log of what JAX compiles. ", link("tracing/retracing.html#paste-your-log", "Paste it into the field for logs"), ", which says why it compiles again."]);
@@ -329,6 +352,8 @@
     sentences.push(...said);
     const space = SPACES.find(([words]) => words.test(whole))?.[1];
     if (space) sentences.push(space);
+    const matched = ADVICE.map(([words, said]) => [words.exec(whole), said]).find(([found]) => found);
+    if (matched) sentences.push(matched[1](matched[0]));
     const last = packages.at(-1);
     if (last && !/^jax(?:lib)?$/.test(last) && !source && !named) {
       sentences.push(["The last line of the traceback is in ", code(last), "."]);

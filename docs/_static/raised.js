@@ -31,12 +31,18 @@
   const FEWEST = 12;
   const PART = 0.6;
   const LONG = 24;
+  const SURE = 36;
+  const SHARE = 0.4;
 
   // A pattern as the sources have it, `…` for each value: what a message is that it says.
   const patternOf = (text) => {
-    const pieces = plainly(text).replace(/[\s.:;,]+$/, "").split("…");
-    const regex = new RegExp(`^\\W{0,3}${pieces.map(escaped).join("(.{0,400}?)")}${text.endsWith("…") ? "(.{0,80})" : ""}`, "is");
-    return { pieces, regex };
+    const pieces = plainly(text).replace(/[\s.:;,]+$/, "").split("…").map((piece) => piece.trim());
+    const value = "\\s*(.{0,400}?)\\s*";
+    const regex = new RegExp(`^\\W{0,3}${pieces.slice(0, -1).map((piece) => escaped(piece) + value).join("")}${pieces.at(-1) ? escaped(pieces.at(-1)) : "(.{0,80})"}`, "is");
+    const all = letters(pieces.join(""));
+    // Few words around values may stand in another message by chance.
+    const tells = (line) => all >= SURE || all >= SHARE * letters(line);
+    return { pieces, regex, tells };
   };
 
   // How many letters of a pattern a message has from its start on: all, or what a cut left of it.
@@ -70,21 +76,30 @@
     if (letters(text) < FEWEST) return null;
     const fits = (row) => !type || row.type === typed(type) || (!row.type && /^(?:INFO|WARNING)$/.test(type));
     const found = [];
+    const line = plainly(message.trim().split("\n")[0]);
     for (const row of files.flatMap(rowsOf).filter(fits)) {
       const longest = row.pattern.split("…").reduce((one, two) => (two.length > one.length ? two : one));
       const start = plainly(longest).slice(0, 12).toLowerCase();
       if (!text.toLowerCase().includes(start)) continue;
-      const { pieces, regex } = patternOf(row.pattern);
+      const { pieces, regex, tells } = patternOf(row.pattern);
+      if (!tells(line)) continue;
       const { size, whole, values } = agreed(pieces, regex, text);
       if (size < FEWEST) continue;
       const near = packages.includes(row.package.split("_")[0]) ? 1 : row.package === "jax" ? 0.5 : 0;
       found.push({ ...row, whole, values, rank: size + (whole ? 1000 : 0) + near, says: (other) => regex.test(plainly(other)) });
     }
-    return found.sort((one, other) => other.rank - one.rank)[0] ?? null;
+    const [best] = found.sort((one, other) => other.rank - one.rank);
+    if (!best) return null;
+    // Versions that word it a little differently say it as well.
+    const alike = found.filter((row) => row.whole === best.whole && row.package === best.package);
+    const { jax } = window.book.messageFiles.versions;
+    const at = (key, choose) => jax[choose(...alike.map((row) => jax.indexOf(row[key] ?? jax[0])))];
+    const called = best.called.length ? best.called : (alike.find((row) => row.called.length)?.called ?? []);
+    return { ...best, called, since: at("since", Math.min), until: at("until", Math.max) };
   };
 
   // The frames of a traceback: files, lines, functions and the code of each.
-  const FRAME = /File "([^"\n]+)", line (\d+)(?:,? in ([^\n]+))?(?:\n[ \t]+(?!File )([^\n]*\w[^\n]*))?/g;
+  const FRAME = /File "([^"\n]+)", line (\d+)(?:,? in ([^\n]+))?(?:\n[ \t]+(?![ \t]|File )([^\n]*\w[^\n]*))?/g;
   const CELL = /(?:Cell )?(In ?\[\d+\]), line (\d+)|<ipython-input-(\d+)-\w+>/g;
   const INSTALLED = /(?:site|dist)-packages|[\\/]lib[\\/]python3|<frozen|\bjax[\\/]_src\b|[\\/]importlib[\\/]/;
   const yours = (text) => {
@@ -115,7 +130,10 @@
   const told = (row, message, versions, { known, after }) => {
     let [names = "", page, title] = row.called;
     const choices = names.split(", ").filter(Boolean);
-    const chosen = choices.find((each) => each.split(".").at(-1) === after?.name) ?? (choices.length ? undefined : known);
+    // A message of many functions may name its own.
+    const own = row.values.map((value) => /^(lax|jnp|jax(?:\.\w+)?)\.(\w+)$/.exec(value?.trim())).find(Boolean);
+    const named = own ? `${{ lax: "jax.lax", jnp: "jax.numpy" }[own[1]] ?? own[1]}.${own[2]}` : /^lax\.…/.test(row.pattern) ? `jax.lax.${row.values[0]}` : undefined;
+    const chosen = choices.find((each) => each.split(".").at(-1) === after?.name) ?? (choices.length ? undefined : named ?? known);
     const shown = chosen ? [chosen] : choices;
     const who = shown.flatMap((each, number) => [number ? (number === shown.length - 1 ? " or " : ", ") : "", code(each)]);
     const says = row.whole ? " says: " : " says what begins like it: ";

@@ -20,17 +20,27 @@ import zipfile
 ROOT = pathlib.Path(__file__).parents[2]
 OUT = ROOT / "docs" / "_static" / "messages"
 PACKAGES = (
-    ("jax", "flax", "optax", "orbax_checkpoint", "equinox", "chex", "diffrax", "numpyro")
-    + ("blackjax", "grain", "keras")
-)  # fmt: skip
+    "jax flax optax orbax_checkpoint equinox chex diffrax numpyro blackjax grain keras opt_einsum "
+    "lineax optimistix"
+).split()
 HEAD = "// Made by tests/pitfalls/make_messages.py.\n"
 HOLE = "…"
 NAMED = re.compile(r"\w+(?:Error|Exception|Warning|Interrupt)$|Exception$")
 LOGS = {"warning", "warn", "error", "exception", "critical", "warn_once", "log_first_n"}
 FORMAT = re.compile(r"%(?:\(\w+\))?[-+ #\d.]*[a-z]")
-LEFT_OUT = re.compile(r"(?:^|[./_])(?:tests?|testing|test_util\w*|benchmarks?|examples?)(?:[./_]|$)")
+LEFT_OUT = re.compile(
+    r"(?:^|[./_])(?:tests?|testing|test_util\w*|benchmarks?|examples?)(?:[./_]|$)"
+)
 PRIVATE = re.compile(r"(?:^|\.)(?:_|src\b)")
-LESS = re.compile(r"experimental|interpreters|extend|example_libraries|contrib|linen|tf_keras|legacy")
+LESS = re.compile(
+    r"experimental|interpreters|\.(?:extend|lib|core)\b|example_libraries|contrib|linen|tf_keras|legacy"
+)
+# What Python itself says of any module or object, in words that a library repeats.
+PYTHONS = re.compile(
+    r"object has no attribute|^(?:…|module).{0,12} has no attribute|^No module named"
+)
+# What leads to a primitive is not called by readers, and what adds methods to arrays neither.
+INNER = re.compile(r"_p$|^_|^register_jax_array_methods$")
 ALTERNATIVES = 4
 LONGEST = 200
 # How many steps from a function to one that readers call, and how many of these a row names.
@@ -80,7 +90,8 @@ def first_line(text):
     line = re.sub(r"\{\{|\}\}", lambda found: found[0][0], line)
     line = re.sub(rf"{HOLE}(?:\s*{HOLE})+", HOLE, line)
     said = re.findall(r"[A-Za-z]{2,}", line)
-    return line if len(said) >= 3 and len("".join(said)) >= 12 else ""
+    enough = len(said) >= 3 and len("".join(said)) >= 12
+    return line if enough and not PYTHONS.search(line) else ""
 
 
 def last_name(node):
@@ -168,7 +179,11 @@ class Package:
         self.public = self._public()
 
     def _imports(self, module):
-        for node in ast.walk(self.trees[module]):
+        body = list(self.trees[module].body)
+        for node in body:
+            # What a function imports is not the module's.
+            if isinstance(node, ast.If | ast.Try | ast.With):
+                body += [each for each in ast.iter_child_nodes(node) if isinstance(each, ast.stmt)]
             if not isinstance(node, ast.ImportFrom):
                 continue
             base = module.split(".")
@@ -209,7 +224,7 @@ class Package:
                 continue
             own = [name for node in tree.body for name in defines(node)]
             for name in {*own, *self.imported[module]}:
-                if name.startswith("_") or f"{module}.{name}" in self.trees:
+                if INNER.search(name) or f"{module}.{name}" in self.trees:
                     continue
                 full, home = f"{module}.{name}", self._home(module, name)
                 rank = (bool(LESS.search(full)), full.count("."), len(full))
@@ -217,6 +232,7 @@ class Package:
                     found[home] = rank, full
         return {home: full for home, (_, full) in found.items()}
 
+    @functools.cache  # noqa: B019
     def function(self, module, name):
         """Return the public functions that lead to one, or that one with its file."""
         top, _, method = name.partition(".")
@@ -250,8 +266,11 @@ def sources(wheel):
             name = ".".join(parts[:-1] if package else parts)
             try:
                 yield name, (ast.parse(archive.read(path)), package)
-            except SyntaxError:
-                continue
+            except SyntaxError as error:
+                sys.exit(
+                    f"{wheel.name}: {path}: {error}. Run this with the latest Python that the book "
+                    "supports: a wheel may need it"
+                )
 
 
 def defines(node):
@@ -264,7 +283,7 @@ def defines(node):
 
 def uses(node):
     """Return the names that a statement reads."""
-    return {last_name(each) for each in ast.walk(node) if last_name(each)}
+    return {last_name(each) for each in ast.walk(node) if isinstance(each, ast.Name | ast.Attribute)}
 
 
 def number(version):
@@ -286,7 +305,10 @@ def pages():
 
     def nearest(full):
         module, _, name = full.partition(",")[0].rpartition(".")
-        known = said.get(f"{module}.{name}", {}), said.get(f"{SHORT.get(module, module)}.{name}", {})
+        known = (
+            said.get(f"{module}.{name}", {}),
+            said.get(f"{SHORT.get(module, module)}.{name}", {}),
+        )
         rank = collections.Counter(known[0]) + collections.Counter(known[1])
         (best, number), *_ = rank.most_common(1) or [("", 0)]
         return [f"{best}.html", titles[best]] if number > 1 else []
@@ -303,8 +325,10 @@ def gathered(packages):
                 key = (package.name, kind, pattern)
                 function = package.function(module, name) if name else ""
                 row = found.setdefault(key, [function, package.version, package.version])
-                row[0] = function or row[0]
                 row[2] = package.version
+                # Versions that differ in who says it do not tell.
+                same = function.rpartition(".")[2] == row[0].rpartition(".")[2]
+                row[0] = function if same or not row[0] else row[0] if not function else ""
     return found
 
 

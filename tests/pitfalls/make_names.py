@@ -200,8 +200,9 @@ def always(newest, found):
 def always_text(newest, found):
     """Return these as text, with words in one string."""
     known = always(newest, found)
-    words = {key: {name: " ".join(each) for name, each in known[key].items()} for key in known if key != "modules"}
-    text = {"modules": " ".join(known["modules"]), **words}
+    text = {"modules": " ".join(known["modules"])}
+    for key in ("names", "parameters"):
+        text[key] = {name: " ".join(each) for name, each in known[key].items()}
     return json.dumps(text, separators=(",", ":")).replace('",', '",\n')
 
 

@@ -184,7 +184,8 @@
           const quiet = loud && /^(?:INFO|WARNING)$/.test(type);
           const kind = (entry.types.has(type) ? SAME_TYPE : 0) + worded;
           const score = best + OWN_WORDS * own + (quiet ? 0 : kind);
-          const sure = worded > 0 || (alone && !message.size);
+          const bare = named && !message.size && headingOf(entry.row).startsWith(`${type}:`);
+          const sure = worded > 0 || bare || (alone && !message.size);
           // Without the type of the entry it is only offered.
           const typed = !type || entry.types.has(type);
           const agrees = (sure ? 1 : agreement(message, first, entry));
@@ -227,9 +228,17 @@
       const ranked = new Set(all.map(({ row }) => row));
       const others = nothing ? [] : known.entries.filter((each) => !ranked.has(each.row) && has(each));
       const found = [...all, ...others.map(({ row, told }) => ({ row, told, score: 0 }))];
-      const same = found.filter(has).map((each) => ({ ...each, agrees: 1 }));
+      const having = found.filter(has);
+      const same = having.length > 1 ? having : having.map((each) => ({ ...each, agrees: 1 }));
       const rest = found.filter((each) => !has(each)).map((each) => (each.worded ? each : { ...each, agrees: 0 }));
       return [...rest.filter(({ worded }) => worded), ...same, ...rest.filter(({ worded }) => !worded)];
+    };
+
+    // The words of a message that an entry has as well, as they are written.
+    const matched = ({ row }, { message }) => {
+      const { texts } = known.entries.find((each) => each.row === row);
+      const has = (word) => [...wordsOf(word)].some((part) => texts.some((text) => text.has(part)));
+      return [...new Set(opening(message).match(/[A-Za-z_]{2,}/g))].filter(has).slice(0, WORDS);
     };
 
     const doubt = ([first, second]) => {
@@ -264,6 +273,8 @@
       const found = all.slice(0, 3);
       const said = more.nothing ? "" : doubt(found);
       if (said) output.append(element("p", {}, said));
+      const words = !said && found.length && !more.source && !more.row ? matched(found[0], error) : [];
+      if (words.length) output.append(element("p", { className: "known" }, `Matched: ${words.join(" ")}`));
       if (said && (!found.length || found[0].agrees < 1)) {
         const repository = more.repository ?? HERE;
         const href = ISSUES.join(repository) + encodeURIComponent(searched(error));
