@@ -101,7 +101,7 @@
   // The frames of a traceback: files, lines, functions and the code of each.
   const FRAME = /File "([^"\n]+)", line (\d+)(?:,? in ([^\n]+))?(?:\n[ \t]+(?![ \t]|File )([^\n]*\w[^\n]*))?/g;
   const CELL = /(?:Cell )?(In ?\[\d+\]), line (\d+)|<ipython-input-(\d+)-\w+>/g;
-  const INSTALLED = /(?:site|dist)-packages|[\\/]lib[\\/]python3|<frozen|\bjax[\\/]_src\b|[\\/]importlib[\\/]/;
+  const INSTALLED = /(?:site|dist)-packages|[\\/]lib[\\/]python3|<frozen|\b(?:jax[\\/]_src|flax[\\/](?:nnx|linen|core)|equinox[\\/]_\w+)\b|[\\/]importlib[\\/]/;
   const yours = (text) => {
     const frames = [...text.matchAll(FRAME)].map(([, file, line, name, said], number) => ({ file, line, name, said, number }));
     const own = frames.filter(({ file }) => !INSTALLED.test(file)).at(-1);
@@ -150,21 +150,22 @@
   };
 
   const PUBLIC = [[/jax\/_src\/numpy\//, "jax.numpy"], [/jax\/_src\/lax\//, "jax.lax"], [/jax\/_src\/nn\//, "jax.nn"], [/jax\/_src\/random/, "jax.random"], [/jax\/_src\/(?:api|pjit|array)\.py/, "jax"]];
+  const fetched = (path) => load(`_static/${path}.js`);
+
   // The public function that the reader's line called, of the frame below it.
-  const calledBy = (after) => {
+  const calledBy = (after, again) => {
     const [, module] = PUBLIC.find(([path]) => path.test(after?.file ?? "")) ?? [];
-    return module && /^[a-z]\w*$/.test(after.name ?? "") ? `${module}.${after.name}` : undefined;
+    if (!module) return undefined;
+    if (!window.book.jaxAlways) {
+      fetched("jax_always").then(again, () => {});
+      return undefined;
+    }
+    return window.book.jaxAlways.names[module].split(" ").includes(after.name) ? `${module}.${after.name}` : undefined;
   };
 
   const fileOf = ({ message }) => {
     const [first] = /[A-Za-z]/.exec(plainly(message)) ?? [""];
     return window.book.messageFiles.files.find((name) => first && name.includes(first.toLowerCase()));
-  };
-
-  const loading = new Map();
-  const fetched = (name) => {
-    if (!loading.has(name)) loading.set(name, load(`_static/messages/${name}.js`));
-    return loading.get(name);
   };
 
   // What the sources say of an error: sentences, and which texts say the same. `again` is called
@@ -173,18 +174,19 @@
     const own = yours(text);
     const sentences = own ? [["Your line: ", code(own.place), ...(own.said ? [" ", code(own.said.trim())] : [])]] : [];
     if (!window.book.messages?.[""]) {
-      fetched("values").then(again, () => {});
+      fetched("messages/values").then(again, () => {});
       return { sentences };
     }
     const name = fileOf(error);
     if (name && !window.book.messages[name]) {
-      fetched(name).then(again, () => {});
+      fetched(`messages/${name}`).then(again, () => {});
       return { sentences };
     }
     const files = [window.book.messages[""], ...(name ? [window.book.messages[name]] : [])];
     const row = find(error, files, packages);
-    if (!row) return { sentences };
-    const known = calledBy(own?.after);
-    return { row, sentences: [...sentences, told(row, error.message, window.book.messageFiles.versions, { known, after: own?.after })] };
+    const known = calledBy(own?.after, again);
+    if (row) return { row, sentences: [...sentences, told(row, error.message, window.book.messageFiles.versions, { known, after: own?.after })] };
+    if (known) sentences.push([code(known), " got arguments that it cannot take. See ", element("a", { href: documentation(known) }, "its documentation"), "."]);
+    return { sentences };
   };
 })();
