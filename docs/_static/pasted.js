@@ -348,7 +348,7 @@
     const packages = packagesOf(text);
     if (!window.book.raised) load(RAISED).then(again, () => {});
     const whole = text.replace(/\x1b\[[\d;]*m/g, "");
-    const { row: source, sentences: said = [] } = window.book.raised?.(whole, { type, message }, packages, again) ?? {};
+    const { row: source, sentences: said = [] } = window.book.raised?.(whole, { type, message }, packages, Boolean(named), again) ?? {};
     sentences.push(...said);
     const space = SPACES.find(([words]) => words.test(whole))?.[1];
     if (space) sentences.push(space);
@@ -374,6 +374,6 @@
     if (page) sentences.push(["The message names a page of JAX's documentation; in this book see ", link(page[1], page[2]), "."]);
     const repository = own && other !== "Python" ? REPOSITORIES[{ NumPy: "numpy", PyTorch: "torch", TensorFlow: "tensorflow" }[other]] : repositoryOf(text);
     const isBack = CALLED_BACK.test(text) && !/RuntimeError\b/.test(text);
-    return { sentences, needs: named ? undefined : needs, row: named?.row ?? (isBack ? CALLBACK : undefined), source, doubt: named?.doubt || Boolean(space) || UNLIKE.test(line) || (own && "some"), nothing: named?.nothing || (own && other !== "Python" && PYTORCHS.test(line)) || MISSES.test(text) && !/(?:Error|Exception)$/.test(type), repository };
+    return { sentences, needs: named ? undefined : needs, row: named?.row ?? (isBack ? CALLBACK : undefined), source, doubt: named?.doubt || Boolean(space) || UNLIKE.test(line) || ((own || matched) && "some"), nothing: named?.nothing || (own && other !== "Python" && PYTORCHS.test(line)) || MISSES.test(text) && !/(?:Error|Exception)$/.test(type), repository };
   };
 })();

@@ -120,8 +120,8 @@
     for (const value of values.filter(Boolean)) {
       const start = rest.indexOf(value.trim());
       if (start < 0 || !value.trim()) continue;
-      shown.append(rest.slice(0, start), code(value.trim()));
-      rest = rest.slice(start + value.trim().length);
+      shown.append(rest.slice(0, start), code(value.trim().replace(/[.,;:]$/, "")));
+      rest = rest.slice(start + value.trim().replace(/[.,;:]$/, "").length);
     }
     shown.append(rest.slice(0, 200));
     return shown;
@@ -164,15 +164,16 @@
   };
 
   const fileOf = ({ message }) => {
-    const [first] = /[A-Za-z]/.exec(plainly(message)) ?? [""];
-    return window.book.messageFiles.files.find((name) => first && name.includes(first.toLowerCase()));
+    const start = plainly(message).replace(/[^A-Za-z]/g, "").slice(0, 2).toLowerCase();
+    return start && window.book.messageFiles.files.findLast((name) => name <= start);
   };
 
-  // What the sources say of an error: sentences, and which texts say the same. `again` is called
-  // once their file is there.
-  window.book.raised = (text, error, packages, again) => {
+  // What the sources say of an error: sentences, and which texts say the same. Of a name that is
+  // missing, which is `named`, they say nothing. `again` is called once their file is there.
+  window.book.raised = (text, error, packages, named, again) => {
     const own = yours(text);
     const sentences = own ? [["Your line: ", code(own.place), ...(own.said ? [" ", code(own.said.trim())] : [])]] : [];
+    if (named) return { sentences };
     if (!window.book.messages?.[""]) {
       fetched("messages/values").then(again, () => {});
       return { sentences };

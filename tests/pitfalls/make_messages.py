@@ -3,7 +3,7 @@
 `python -m tests.pitfalls.make_messages FOLDER` reads the wheels in a folder, as `nox -s messages`
 fetches them, and imports nothing of them. Each text of an exception, a warning or a line of a log
 becomes a pattern: its first line, with `…` where values stand. The field for errors loads the file
-of a message's first letter, and the file of patterns that begin with a value.
+of a message's first letters, and the file of patterns that begin with a value.
 """
 
 import ast
@@ -49,7 +49,7 @@ NAMES = 3
 # How the pages write modules.
 SHORT = {"jax.numpy": "jnp", "flax.nnx": "nnx", "equinox": "eqx", "flax.linen": "nn"}
 # What one file may weigh, compressed, so that two are below 60 KiB.
-HEAVIEST = 30 * 1024
+HEAVIEST = 24 * 1024
 
 
 def texts(node, names):
@@ -283,7 +283,9 @@ def defines(node):
 
 def uses(node):
     """Return the names that a statement reads."""
-    return {last_name(each) for each in ast.walk(node) if isinstance(each, ast.Name | ast.Attribute)}
+    return {
+        last_name(each) for each in ast.walk(node) if isinstance(each, ast.Name | ast.Attribute)
+    }
 
 
 def number(version):
@@ -332,10 +334,10 @@ def gathered(packages):
     return found
 
 
-def letter(pattern):
-    """Return the letter that a pattern begins with, "" where a value may come first."""
-    begins = re.match(rf"[^\w{HOLE}]*([A-Za-z]?)", pattern)
-    return "" if HOLE in pattern[: begins.end() + 1] else begins[1].lower()
+def start(pattern):
+    """Return the two letters that a pattern begins with, "" where a value may come first."""
+    letters = re.sub(rf"[^A-Za-z{HOLE}]", "", pattern)[:2].lower()
+    return "" if HOLE in letters else letters
 
 
 def content(found, nearest):
@@ -351,20 +353,18 @@ def content(found, nearest):
 
 
 def files(found, nearest):
-    """Return {letters: text}: neighbours are together as long as that is small."""
+    """Return {the two letters that its first pattern begins with: text}, in their order."""
     by = collections.defaultdict(dict)
     for key, row in found.items():
-        by[letter(key[2])][key] = row
-    groups, heavy = [{"": by.pop("", {})}], HEAVIEST
-    for each in sorted(by):
-        heavy += (more := weight(content(by[each], nearest)))
+        by[start(key[2])][key] = row
+    groups, heavy = {"": by.pop("", {})}, HEAVIEST
+    for letters in sorted(by):
+        heavy += (more := weight(content(by[letters], nearest)))
         if heavy > HEAVIEST:
-            groups, heavy = [*groups, {}], more
-        groups[-1][each] = by[each]
-    return {
-        "".join(group): content({k: v for each in group.values() for k, v in each.items()}, nearest)
-        for group in groups
-    }
+            first, heavy = letters, more
+            groups[first] = {}
+        groups[first] |= by[letters]
+    return {letters: content(rows, nearest) for letters, rows in groups.items()}
 
 
 def weight(text):

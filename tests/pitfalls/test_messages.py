@@ -65,7 +65,10 @@ def test_no_message_of_the_sources_is_answered_by_the_entry_of_another(pasted, e
         if not found["rows"] or found["said"]:
             continue
         first = found["rows"][0]
-        if not worded(first, text) and not any(says(pattern, each) for each in entries[first]):
+        # A quotation leaves out what differs, as a heading does.
+        forms = [first, *(each for each in entries[first] if "…" in each)]
+        same = any(says(pattern, each) for each in entries[first])
+        if not same and not any(worded(each, text) for each in forms):
             wrong.append((text, first))
     assert not wrong
 
@@ -93,7 +96,7 @@ def test_no_message_of_the_sources_is_answered_by_the_entry_of_another(pasted, e
         ("NotImplementedError: Batching rule for 'my_op' not implemented", "go through my_op"),
         (
             "NotImplementedError: Forward-mode differentiation rule for 'while' not implemented",
-            "of",
+            "no derivative of while",
         ),
         (
             "JaxRuntimeError: RESOURCE_EXHAUSTED: Ran out of memory in memory space vmem. Used "
@@ -146,7 +149,9 @@ def test_where_no_text_is_known_the_function_is_that_the_line_has_called(pasted)
         '  File "/home/ana/train.py", line 44, in step\n    jnp.zeros(2.5)\n'
         '  File "/x/site-packages/jax/_src/numpy/array_creation.py", line 9, in zeros\n    f()\n'
     )
-    known = pasted(f"{frames}TypeError: 'float' object cannot be interpreted as an integer")["known"]
+    known = pasted(f"{frames}TypeError: 'float' object cannot be interpreted as an integer")[
+        "known"
+    ]
     assert "jax.numpy.zeros got arguments" in known[1]
 
 
@@ -210,7 +215,7 @@ def test_a_library_without_a_wheel_is_named(tmp_path, capsys, monkeypatch):
     make_messages.main(tmp_path)
     printed = capsys.readouterr().out
     assert "flax is left out" in printed and "1 patterns" in printed
-    assert "This is too long" in (tmp_path / "messages" / "t.js").read_text("utf8")
+    assert "This is too long" in (tmp_path / "messages" / "th.js").read_text("utf8")
 
 
 def test_pages_that_the_files_name_exist():
