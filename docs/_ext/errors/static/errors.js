@@ -26,6 +26,12 @@
   const SENTENCE = 100;
   const CLOSE = 0.9;
   const UNTYPED = 0.9;
+  // What older versions raised is the class that today's derives from.
+  const PARENTS = [
+    ["TypeError", /^(?:ConcretizationType|Tracer\w+Conversion)Error$/],
+    ["IndexError", /^NonConcreteBooleanIndexError$/],
+    ["RuntimeError", /^JaxRuntimeError$/],
+  ];
   // What it counts that a message is worded as an entry's heading or quotation is, but for its `…`,
   // and what each letter of that adds, which tells a special entry from a general one.
   const WORDED = 0.3;
@@ -187,7 +193,8 @@
           const bare = named && !message.size && headingOf(entry.row).startsWith(`${type}:`);
           const sure = worded > 0 || bare || (alone && !message.size);
           // Without the type of the entry it is only offered.
-          const typed = !type || entry.types.has(type);
+          const older = PARENTS.find(([parent]) => parent === type)?.[1];
+          const typed = !type || entry.types.has(type) || [...entry.types].some((each) => older?.test(each));
           const agrees = (sure ? 1 : agreement(message, first, entry));
           return { best, score, named, worded: typed && worded, agrees: typed ? agrees : Math.min(agrees, UNTYPED) };
         });
