@@ -310,7 +310,7 @@ def messages(session):
     names += ["flax", "optax", "orbax-checkpoint", "equinox", "chex", "diffrax", "numpyro"]
     names += ["blackjax", "grain", "keras", "opt_einsum", "lineax", "optimistix"]
     for name in names:
-        words = ["--no-deps", "--only-binary", ":all:", "--python-version", PYTHONS[-1]]
+        words = ["--no-deps", "--only-binary", ":all:", "--python-version", JAX_VERSIONS[-1][0]]
         words += ["--dest", folder, name]
         session.run("python", "-m", "pip", "download", "--quiet", *words, silent=True)
     session.run("python", "tests/pitfalls/make_messages.py", folder)

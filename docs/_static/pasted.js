@@ -354,12 +354,12 @@
     if (space) sentences.push(space);
     const matched = ADVICE.map(([words, said]) => [words.exec(whole), said]).find(([found]) => found);
     if (matched) sentences.push(matched[1](matched[0]));
-    const last = packages.at(-1);
-    if (last && !/^jax(?:lib)?$/.test(last) && !source && !named) {
-      sentences.push(["The last line of the traceback is in ", code(last), "."]);
+    const lowest = packages.at(-1);
+    if (lowest && !/^jax(?:lib)?$/.test(lowest) && !source && !named) {
+      sentences.push(["The last line of the traceback is in ", code(lowest), "."]);
     }
     const other = named || source ? undefined : OTHERS.find(([, words]) => words.test(line))?.[0];
-    const own = other && !(other === "Python" && /^jax/.test(last ?? ""));
+    const own = other && !(other === "Python" && /^jax/.test(lowest ?? ""));
     const calls = other === "Python" && /missing \d+ required|takes (?:from )?\d+/.test(line);
     if (calls) sentences.push(["Look at the function that you pass to JAX: ", code("fori_loop"), " calls it with ", code("(i, x)"), ", ", code("scan"), " with ", code("(carry, x)"), ", ", code("while_loop"), " with ", code("(x)"), ", and ", code("jit"), ", ", code("grad"), " and ", code("vmap"), " with what you pass."]);
     if (own) sentences.push([`This is an error of ${other} itself, not of JAX.`]);
