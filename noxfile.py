@@ -305,6 +305,24 @@ def jax_years(session):
     session.run("python", "-m", "executed.commands.record", *(session.posargs or YEARS), env=env)
 
 
+@nox.session(venv_backend="virtualenv", reuse_venv=True)
+def messages(session):
+    """Read what JAX, in the versions of the book, and the libraries around it can say.
+
+    The field for errors looks there first. It fetches the wheels and installs none of them, and
+    needs a Python that can read them all, 3.12 at least.
+    """
+    folder = pathlib.Path(session.virtualenv.location, "wheels")
+    names = [f"jax=={version}" for _, version in JAX_VERSIONS]
+    names += ["flax", "optax", "orbax-checkpoint", "equinox", "chex", "diffrax", "numpyro"]
+    names += ["blackjax", "grain", "keras", "opt_einsum", "lineax", "optimistix"]
+    for name in names:
+        words = ["--no-deps", "--only-binary", ":all:", "--python-version", JAX_VERSIONS[-1][0]]
+        words += ["--dest", folder, name]
+        session.run("python", "-m", "pip", "download", "--quiet", *words, silent=True)
+    session.run("python", "tests/pitfalls/make_messages.py", folder)
+
+
 @nox.session
 def recordings(session):
     """List the recordings of all devices and versions by age, and which are of earlier code.

@@ -115,4 +115,4 @@ window.book.habits = {names:{"abs":["jax.vmap(lambda r: r / jnp.abs(r).sum())(x 
 "sigmoid":["jax.nn.sigmoid(x)", "torch-bce-with-logits"],
 "silu":["jax.nn.silu(x)", "torch-gelu"],
 "view":["x.reshape(3, -1)", "torch-reshape"]},
-parameters:{"dim": "axis", "minlength": "length", "keepdim": "keepdims"}};
+parameters:{"in_dims": "in_axes", "out_dims": "out_axes", "dim": "axis", "minlength": "length", "keepdim": "keepdims"}};

@@ -7,6 +7,8 @@
   const { element, at, load } = window.book;
   const NAMES = "_static/jax_names.js";
   const HABITS = "_static/habits.js";
+  const ALWAYS = "_static/jax_always.js";
+  const RAISED = "_static/raised.js";
   const TABLE = "start/translation.html";
   const code = (text) => element("code", {}, text);
   const link = (path, text) => element("a", { href: at(path) }, text);
@@ -42,6 +44,7 @@
     "jax.extend.core.primitives.xla_pmap_p": "nothing: there is no such primitive any more",
     "jax.interpreters.xla.pytype_aval_mappings": "jax.core.pytype_aval_mappings",
     "jax.lib.xla_extension": "jax.errors.JaxRuntimeError, jax.Device and others",
+    "jaxlib.xla_extension.ArrayImpl": "jax.Array",
     "jaxlib.xla_extension": "jax.errors.JaxRuntimeError, jax.Device and others",
     "jax.sharding.use_mesh": "jax.set_mesh",
     "jax.lax.pvary": "jax.lax.pcast(…, to='varying')",
@@ -92,32 +95,74 @@
   // Where others talk about errors of a package.
   const REPOSITORIES = {
     blackjax: "blackjax-devs/blackjax",
+    brax: "google/brax",
     chex: "google-deepmind/chex",
     diffrax: "patrick-kidger/diffrax",
     equinox: "patrick-kidger/equinox",
     flax: "google/flax",
+    grain: "google/grain",
     haiku: "google-deepmind/dm-haiku",
     jax: "jax-ml/jax",
     jaxlib: "jax-ml/jax",
     keras: "keras-team/keras",
     lineax: "patrick-kidger/lineax",
+    maxtext: "AI-Hypercomputer/maxtext",
+    ml_dtypes: "jax-ml/ml_dtypes",
+    mujoco: "google-deepmind/mujoco",
     numpy: "numpy/numpy",
     numpyro: "pyro-ppl/numpyro",
     optax: "google-deepmind/optax",
     optimistix: "patrick-kidger/optimistix",
     orbax: "google/orbax",
+    qwix: "google/qwix",
     tensorflow: "tensorflow/tensorflow",
+    tensorstore: "google/tensorstore",
     torch: "pytorch/pytorch",
+    transformers: "huggingface/transformers",
+    tunix: "google/tunix",
+    warp: "NVIDIA/warp",
     xla: "openxla/xla",
   };
   const PACKAGE = /(?:(?:site|dist)-packages\/|\b(?=jax\/_src\/))(\w+)\//g;
 
   // Errors that are said by another package, or by Python, in words that JAX does not use.
   const OTHERS = [
-    ["NumPy", /inhomogeneous shape|operands could not be broadcast together|not aligned: \d|matmul: Input operand|only (?:length-1|size-1) arrays can be converted|np\.\w+ was removed in the NumPy|module 'numpy' has no attribute|numpy\.dtype size changed|compiled using NumPy 1/],
-    ["PyTorch", /mat1 and mat2|\btorch\.\w*OutOfMemoryError|CUDA out of memory\. Tried|Expected all tensors to be on the same device|TORCH_USE_CUDA_DSA|\btorch\.cuda\.|Error\(s\) in loading state_dict|\btorch\._dynamo/],
-    ["TensorFlow", /tensorflow\.python|\{\{function_node|OperatorNotAllowedInGraph|\btf\.function\b|(?<!org_tensorflow\/)tensorflow\/(?:core|stream_executor)\//],
+    ["NumPy", /inhomogeneous shape|operands could not be broadcast together|not aligned: \d|matmul: Input operand|only (?:length-1|size-1) arrays can be converted|np\.\w+ was removed in the NumPy|numpy\.dtype size changed|compiled using NumPy 1/],
+    ["PyTorch", /^(?:RuntimeError: |AcceleratorError: )?CUDA (?:error: |driver initialization failed)|mat1 and mat2|\btorch\.\w*OutOfMemoryError|CUDA out of memory\. Tried|Expected all tensors to be on the same device|TORCH_USE_CUDA_DSA|\btorch\.cuda\.|Error\(s\) in loading state_dict|\btorch\._dynamo/],
+    ["TensorFlow", /OOM when allocating tensor|tensorflow\.python|\{\{function_node|OperatorNotAllowedInGraph|\btf\.function\b|(?<!org_tensorflow\/)tensorflow\/(?:core|stream_executor)\//],
     ["Python", /^(?:KeyError|FileNotFoundError|PermissionError|RecursionError|KeyboardInterrupt|UnboundLocalError|IndentationError|SyntaxError|NameError|AssertionError)\b(?!.*axis name)|'NoneType' object|\b(?:list|tuple|string) index out of range|missing \d+ required (?:positional|keyword)|takes \d+ positional arguments? but|too many values to unpack|not enough values to unpack|object is not (?:callable|iterable|subscriptable)/],
+  ];
+
+  const PYTORCHS = /^(?:\w+: )?CUDA (?:error: |driver init)/;
+
+  // What no line of Python says, of a place that another entry is not about.
+  const SPACES = [
+    [/memory space vmem|exceeded vmem|vmem capacity|scoped vmem/i, ["This is VMEM, the fast memory of one core of a TPU, not the memory of the device: a kernel asks for more than its limit. Give it smaller blocks, or a higher ", code("vmem_limit_bytes"), " in its ", code("pltpu.CompilerParams"), "; ", link("compiled/kernels.html", "Kernels in Pallas"), " has such kernels."]],
+    [/RESOURCE_EXHAUSTED[^]*(?:pinned_host|host memory|host allocator)/, ["This is memory of the host, not of the device: what was offloaded to ", code("pinned_host"), " doesn't fit there."]],
+    [/^Fatal Python error: Segmentation fault|\bSIGSEGV\b|^(?:zsh: )?Illegal (?:hardware )?instruction|illegal hardware instruction|Segmentation fault \(core dumped\)/im, ["Compiled code has crashed, and Python says nothing of it. Run it with ", code("python -X faulthandler"), " to see your line. Usual causes: packages of versions that don't fit, and a program for another processor: ", link("pitfalls/installing.html", "see installing JAX"), "."]],
+    [/cpu_aot_loader|Machine type used for XLA:CPU compilation doesn't match/, ["The cache on disk holds a program that was compiled for another processor. The program goes on; if it is killed by SIGILL, delete the cache: ", link("tracing/first_step.html#compiling-once-for-many-runs", "the cache on disk"), "."]],
+  ];
+
+  // What to do about messages of the core that no cell of the book raises, with their values.
+  const ADVICE = [
+    [/requires arguments to have the same dtypes, got (\w+), (\w+)/, ([, one, other]) => ["The dtypes are ", code(one), " and ", code(other), ". Convert one: ", code("x.astype(y.dtype)"), ". Functions of ", code("jnp"), " convert by themselves, those of ", code("lax"), " don't: ", link("pitfalls/numbers.html#mixed-dtypes", "mixed dtypes"), "."]],
+    [/axis (-?\d+) is out of bounds for array of dimension (\d+)/, ([, axis, size]) => [`The code asks for axis ${axis}; the array has ${size === "0" ? "no axes" : `axes 0 to ${size - 1}`}. Print its shape.`]],
+    [/index (-?\d+) is out of bounds for axis (\d+) with size (\d+)/, ([, index, axis, size]) => [`${size === "0" ? `Axis ${axis} is empty` : `Axis ${axis} has ${size} elements, and ${index} is beyond the last, ${size - 1}`}. NumPy and static indices of JAX raise this; a traced index would be clamped.`]],
+    [/device_put\W* only accepts[^]*Received invalid value: (\S+)/, ([, value]) => [code(value), " is a name, and JAX wants the device: ", code("jax.device_put(x, jax.devices('gpu')[0])"), ", or nothing, since JAX uses the GPU by itself."]],
+    [/spans non-addressable/, () => ["Other processes hold parts of this array. Read this process's own with ", code("x.addressable_shards"), ", or gather all with ", code("multihost_utils.process_allgather(x)"), ": ", link("processes/distributed.html", "processes that compute together"), "."]],
+    [/No constant handler for type\W+(?:<class '[^']*Tracer)?/, () => ["A function that was defined while JAX traced, often a rule of ", code("custom_vjp"), " or ", code("custom_jvp"), ", uses a tracer of the outside. Pass it as an argument: ", link("pitfalls/derivatives.html", "rules of your own"), "."]],
+    [/(?:Forward-mode d|D)ifferentiation rule for '(\w+)' not implemented/, ([, name]) => ["JAX has no derivative of ", code(name), " in this direction. Write one with ", code("jax.custom_jvp"), ", or keep it out of the gradient with ", code("jax.lax.stop_gradient"), ": ", link("pitfalls/derivatives.html", "derivatives"), "."]],
+    [/Batching rule for '(\w+)' not implemented/, ([, name]) => [code("jax.vmap"), " cannot go through ", code(name), ". Call the function row by row with ", code("jax.lax.map"), "."]],
+    [/MLIR translation rule for primitive '(\w+)' not found for platform (\w+)/, ([, name, platform]) => [code(name), ` has no code for ${platform}. Compute it on another device, or with other operations.`]],
+    [/Cannot stack arrays with different numbers of dimensions/, () => ["All arrays need the same shape. ", code("jnp.concatenate"), " joins along an axis that is there already."]],
+    [/Size of label '(\w)' for operand \d+ \((\d+)\) does not match previous terms \((\d+)\)/, ([, label, one, other]) => ["In this ", code("einsum"), " the letter ", code(label), ` stands for two sizes, ${other} and ${one}. Give them two letters, or transpose an operand.`]],
+    [/must have shape \[\.\.\., n, n\], got ([^.]*\))/, ([, shape]) => ["The matrix has to be square, and its shape is ", code(shape), "."]],
+    [/memory_space of all inputs/, () => ["One array is in the host's memory, the other in the device's. Move one: ", code("jax.device_put(x, jax.memory.Space.Device)"), "."]],
+    [/Unrecognized config option: (\w+)/, ([, name]) => ["The installed version has no option ", code(name), ": it is misspelt, gone, or newer. Update the package that the line calls, or leave the option out."]],
+    [/Cannot find valid initial parameters/, () => ["At each start that was tried the density of the model is nan or zero. Check the constraints of the parameters and the data, with ", code("numpyro.validation_enabled()"), ", or start with ", code("init_to_median"), "."]],
+    [/scan body (?:output must be a pair|to return \(carry, y\))/, () => ["Return two things from the body, ", code("(carry, y)"), "; ", code("y"), " may be ", code("None"), "."]],
+    [/does not support string indexing; got idx='?(\w+)/, ([, name]) => [code(name), " is a key, and this is an array, not a dictionary."]],
+    [/Indexer must have integer or boolean type, got indexer with type (\w+)/, ([, dtype]) => ["The index is ", code(dtype), ". Write ", code("i.astype(int)"), ", or ", code("//"), " where ", code("/"), " computes it."]],
   ];
 
   // An error of Python that a function which JAX called back has raised, and its entry.
@@ -159,6 +204,13 @@
 
   const tooOld = (name, since) => [
     code(name), ` is newer than your JAX: JAX ${since} has it. Update JAX, which may need a newer Python.`,
+  ];
+
+  // What every version has: the installed one is older than them, or is not whole.
+  const hasAlways = (module, name) => name && (window.book.jaxAlways?.names[module] ?? "").split(" ").includes(name);
+  const always = (name, { oldest, newest }, hedge = "") => [
+    `${hedge}Every JAX from ${oldest} to ${newest} has `, code(name), ": yours is older, or only half installed, or Python has found another folder or file that is called jax. Print ",
+    code("jax.__version__, jax.__path__"), ", and update JAX with ", code("pip install -U jax"), ".",
   ];
 
   // What is known of a name of JAX: that it is gone, that it is new, that it was never public.
@@ -213,12 +265,18 @@
   };
 
   // What to say of a name or a parameter; null if the text has none. The table comes when needed.
-  const renamed = (text, again) => {
+  const renamed = (text, message, again) => {
     const found = FORMS.map(([pattern, row]) => [last(pattern, text), row]).filter(([each]) => each);
     const [form, row] = found.sort(([one], [other]) => other.index - one.index)[0] ?? [];
     const argument = last(ARGUMENT, text);
     if (/partially initialized module 'jax/.test(text)) {
       return { doubt: true, said: ["JAX was asked for something while it was starting: a file of yours is called ", code("jax.py"), ", or the parts of JAX are of different versions."] };
+    }
+    const [, owner, lacking] = /^\s*module '(\w+)(?:\.[\w.]+)?' has no attribute '(\w+)'/.exec(message) ?? [];
+    if (owner && !/^jax(?:lib)?$|^flax$/.test(owner) && !form) {
+      const asker = packagesOf(text).filter((name) => name !== owner).at(-1);
+      const by = asker ? [", that of ", code(asker)] : [];
+      return { doubt: true, said: [code(owner), " has no ", code(lacking), " in the version that is installed: it doesn't fit the code that asks for it", ...by, ". Update both, or install those of one time."] };
     }
     const [, absent] = /No module named '((?!jax\b|jaxlib\b)[\w.]+)'/.exec(text) ?? [];
     if (absent && !form) {
@@ -226,8 +284,8 @@
     }
     const method = last(METHOD, text);
     if (!form && !argument && !method) return null;
-    if (!window.book.jaxNames || !window.book.habits) {
-      Promise.all([load(NAMES), load(HABITS)]).then(again, () => {});
+    if (!window.book.jaxNames || !window.book.habits || !window.book.jaxAlways) {
+      Promise.all([NAMES, HABITS, ALWAYS].map((path) => load(path))).then(again, () => {});
       return method ? null : { row: form && row, said: [] };
     }
     if (!form && !argument) {
@@ -244,7 +302,13 @@
       }
       const core = module === "jax.core" && /attribute/.test(row);
       const { gone, new: fresh } = window.book.jaxNames;
-      const own = !rowOf(gone, module, name) && !rowOf(fresh, module, name) && habit(name);
+      const moved = rowOf(gone, module, name) || rowOf(fresh, module, name);
+      const full = name ? `${module}.${name}` : module;
+      const modules = window.book.jaxAlways.modules.split(" ");
+      if (!moved && (hasAlways(module, name) || modules.includes(full))) {
+        return { said: always(full, window.book.jaxNames), nothing: true };
+      }
+      const own = !moved && habit(name);
       if (own) return { said: own, nothing: true };
       const said = ofName(module, name, text, window.book.jaxNames);
       return { row: core ? "AttributeError: module 'jax.core' has no attribute" : row, said };
@@ -253,6 +317,9 @@
     const key = `${called} ${parameter}`;
     const rows = window.book.jaxNames.parameters[called] ?? [];
     const [, since, came] = rows.find(([name]) => name === parameter) ?? [];
+    if (!since && (window.book.jaxAlways.parameters[called] ?? "").split(" ").includes(parameter)) {
+      return { said: always(`${called}(${parameter}=…)`, window.book.jaxNames, "If this is JAX's function: "), nothing: true };
+    }
     const own = !since && !MOVED.has(key) && habitOf(parameter);
     if (own) return { said: own, nothing: true };
     if (!since && !MOVED.has(key)) {
@@ -272,14 +339,29 @@
   // the list should be doubted, or "some" of it, unless an entry says just that, and where to search. `again` is called when more is known.
   window.book.pasted = (text, { type, message }, again) => {
     const sentences = [];
-    const named = renamed(text, again);
+    const named = renamed(text, message, again);
     if (named?.said.length) sentences.push(named.said);
     if (MISSES.test(text)) {
       sentences.push(["This looks like a log of what JAX compiles. ", link("tracing/retracing.html#paste-your-log", "Paste it into the field for logs"), ", which says why it compiles again."]);
     }
     const line = `${type && `${type}: `}${message}`.split("\n\n", 1)[0];
-    const other = named ? undefined : OTHERS.find(([, words]) => words.test(line))?.[0];
-    const own = other && !(other === "Python" && /^jax/.test(packagesOf(text).at(-1) ?? ""));
+    const packages = packagesOf(text);
+    if (!window.book.raised) load(RAISED).then(again, () => {});
+    const whole = text.replace(/\x1b\[[\d;]*m/g, "");
+    const { row: source, sentences: said = [] } = window.book.raised?.(whole, { type, message }, packages, Boolean(named), again) ?? {};
+    sentences.push(...said);
+    const space = SPACES.find(([words]) => words.test(whole))?.[1];
+    if (space) sentences.push(space);
+    const matched = ADVICE.map(([words, said]) => [words.exec(whole), said]).find(([found]) => found);
+    if (matched) sentences.push(matched[1](matched[0]));
+    const lowest = packages.at(-1);
+    if (lowest && !/^jax(?:lib)?$/.test(lowest) && !source && !named) {
+      sentences.push(["The last line of the traceback is in ", code(lowest), "."]);
+    }
+    const other = named || source ? undefined : OTHERS.find(([, words]) => words.test(line))?.[0];
+    const own = other && !(other === "Python" && /^jax/.test(lowest ?? ""));
+    const calls = other === "Python" && /missing \d+ required|takes (?:from )?\d+/.test(line);
+    if (calls) sentences.push(["Look at the function that you pass to JAX: ", code("fori_loop"), " calls it with ", code("(i, x)"), ", ", code("scan"), " with ", code("(carry, x)"), ", ", code("while_loop"), " with ", code("(x)"), ", and ", code("jit"), ", ", code("grad"), " and ", code("vmap"), " with what you pass."]);
     if (own) sentences.push([`This is an error of ${other} itself, not of JAX.`]);
     if (/Warning$/.test(type)) sentences.push(["This is a warning: the program goes on."]);
     else if (!type && text.trim().split("\n").every((each) => LOGGED.test(each))) {
@@ -292,6 +374,6 @@
     if (page) sentences.push(["The message names a page of JAX's documentation; in this book see ", link(page[1], page[2]), "."]);
     const repository = own && other !== "Python" ? REPOSITORIES[{ NumPy: "numpy", PyTorch: "torch", TensorFlow: "tensorflow" }[other]] : repositoryOf(text);
     const isBack = CALLED_BACK.test(text) && !/RuntimeError\b/.test(text);
-    return { sentences, needs: named ? undefined : needs, row: named?.row ?? (isBack ? CALLBACK : undefined), doubt: named?.doubt || UNLIKE.test(line) || (own && "some"), nothing: named?.nothing || MISSES.test(text) && !/(?:Error|Exception)$/.test(type), repository };
+    return { sentences, needs: named ? undefined : needs, row: named?.row ?? (isBack ? CALLBACK : undefined), source, doubt: named?.doubt || Boolean(space) || UNLIKE.test(line) || ((own || matched) && "some"), nothing: named?.nothing || (own && other !== "Python" && PYTORCHS.test(line)) || MISSES.test(text) && !/(?:Error|Exception)$/.test(type), repository };
   };
 })();

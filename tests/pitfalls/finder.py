@@ -28,12 +28,16 @@ MESSAGES = json.loads((HERE / "messages.json").read_text("utf8"))
 RECENT = tomllib.loads((HERE / "recent.toml").read_text("utf8"))
 EARLIER = earlier(ROOT / "docs" / "_versions" / "earlier.toml")
 QUOTED = quoted(ROOT / "docs" / "_versions" / "earlier.toml")
+PATTERNS = ROOT / "docs" / "_static" / "messages"
 SCRIPTS = (
     "docs/_ext/executed/static/elements.js",
     "docs/_static/pasted.js",
     # Loaded when it is needed, where there is a site.
     "docs/_static/jax_names.js",
     "docs/_static/habits.js",
+    "docs/_static/jax_always.js",
+    "docs/_static/raised.js",
+    *sorted(f"docs/_static/messages/{path.name}" for path in PATTERNS.glob("*.js")),
     "docs/_ext/errors/static/errors.js",
 )
 SCRIPT = "".join((ROOT / name).read_text("utf8") for name in SCRIPTS)
@@ -66,13 +70,24 @@ def known():
     return found
 
 
+def told(words, errors):
+    """Return the messages that were printed for an entry, here and elsewhere."""
+    outcomes = {each for e in errors for each in (e.here, *e.versions.values()) if each}
+    texts = [error_text(each) for each in outcomes if each.type]
+    texts += [
+        text for name, by in EARLIER.items() if words.startswith(name) for text in by.values()
+    ]
+    return texts + [quote.text for quote in QUOTED.get(words, [])]
+
+
+def told_by(errors):
+    """Return {entry: the messages that were printed for it}."""
+    return {words: told(words, matching_errors(words, errors)) for words in LINKS}
+
+
 def entry(number, words, link, errors):
     """Return an entry of the list as the built page has it."""
-    outcomes = {each for e in errors for each in (e.here, *e.versions.values()) if each}
-    told = [error_text(each) for each in outcomes if each.type]
-    told += [text for name, by in EARLIER.items() if words.startswith(name) for text in by.values()]
-    told += [quote.text for quote in QUOTED.get(words, [])]
-    texts = "".join(f"<pre>{html.escape(each)}</pre>" for each in told)
+    texts = "".join(f"<pre>{html.escape(each)}</pre>" for each in told(words, errors))
     return (
         f'<section class="error-entry" id="error-{number}">'
         f"<h3><code>{html.escape(words)}</code></h3><p><a href='{link}'>What to do</a></p>"

@@ -70,7 +70,7 @@ def one_line(text):
 
 def habits():
     """Return {name: [code in JAX, row]} and {parameter: parameter of JAX}."""
-    names, parameters = {}, {}
+    names, parameters = {}, {"in_dims": "in_axes", "out_dims": "out_axes"}
     for row in all_rows():
         torch, jax = code(row.torch), one_line(code(row.jax))
         for value, name in keywords(torch).items():

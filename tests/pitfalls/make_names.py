@@ -15,6 +15,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).parents[2]
 OUT = ROOT / "docs" / "_static" / "jax_names.js"
+ALWAYS = OUT.with_name("jax_always.js")
+HEAD = "// Made by tests/pitfalls/make_names.py.\n"
 # What nobody imports by itself, or what has thousands of names that come and go.
 LEFT_OUT = ("jax2tf", "tools", "mosaic", "dialects", "colocated_python", "pallas.ops", "test")
 # Modules whose functions people call with named parameters.
@@ -23,6 +25,8 @@ CALLED = re.compile(
     r"|image|checkpoint|experimental\.(pallas|shard_map|multihost_utils|checkify|mesh_utils))"
     r"(\.\w+)*)?"
 )
+# Modules whose names nobody is told of, because they always come and go.
+SELDOM = re.compile(r"experimental|interpreters|extend|example_libraries|jaxlib")
 
 # Run by each Python: prints its version, its modules, and its names with their parameters.
 ASKED = """
@@ -165,6 +169,43 @@ def parameters(have, versions):
     return dict(result)
 
 
+def always(newest, found):
+    """Return what no version lacks: {module: names} and {function: parameters}.
+
+    It is what the newest has, without all that came or went.
+    """
+    moved = {
+        f"{module}.{name}"
+        for table in (found["gone"], found["new"])
+        for module, rows in table.items()
+        for names, *_ in rows
+        for name in names.split()
+    }
+    _, modules, have, _, _ = newest
+    kept = [each for each in modules if each not in found["modules"] and "._" not in each]
+    names, parameters = collections.defaultdict(list), collections.defaultdict(set)
+    for full, given in sorted(have.items()):
+        module, _, name = full.rpartition(".")
+        if full in moved or module not in kept or SELDOM.search(module):
+            continue
+        names[module].append(name)
+        if not CALLED.fullmatch(module):
+            continue
+        changed = {row[0] for row in found["parameters"].get(name, ())}
+        parameters[name] |= {each for each in given or () if each[0] not in "*_"} - changed
+    tables = {name: sorted(each) for name, each in parameters.items() if each}
+    return {"modules": kept, "names": dict(names), "parameters": tables}
+
+
+def always_text(newest, found):
+    """Return these as text, with words in one string."""
+    known = always(newest, found)
+    text = {"modules": " ".join(known["modules"])}
+    for key in ("names", "parameters"):
+        text[key] = {name: " ".join(each) for name, each in known[key].items()}
+    return json.dumps(text, separators=(",", ":")).replace('",', '",\n')
+
+
 def content(asked):
     """Return what the file says: all that the answers of Pythons differ in."""
     asked = sorted(asked, key=lambda each: number(each[0]))
@@ -199,11 +240,13 @@ def content(asked):
 
 def main():
     """Ask all Pythons, and write the file."""
-    found = content([ask(python) for python in sys.argv[1:]])
+    asked = [ask(python) for python in sys.argv[1:]]
+    newest = max(asked, key=lambda each: number(each[0]))
+    found = content(asked)
     text = json.dumps(found, ensure_ascii=False, separators=(",", ":"))
     lines = re.sub(r'(?<=[\]}]),(?=")', ",\n", text)
-    head = "// Made by tests/pitfalls/make_names.py.\n"
-    OUT.write_text(f"{head}window.book.jaxNames = {lines};\n", "utf8")
+    OUT.write_text(f"{HEAD}window.book.jaxNames = {lines};\n", "utf8")
+    ALWAYS.write_text(f"{HEAD}window.book.jaxAlways = {always_text(newest, found)};\n", "utf8")
 
 
 if __name__ == "__main__":

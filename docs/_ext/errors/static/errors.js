@@ -25,6 +25,13 @@
   const LITTLE = 0.2;
   const SENTENCE = 100;
   const CLOSE = 0.9;
+  const UNTYPED = 0.9;
+  // What older versions raised is the class that today's derives from.
+  const PARENTS = [
+    ["TypeError", /^(?:ConcretizationType|Tracer\w+Conversion)Error$/],
+    ["IndexError", /^NonConcreteBooleanIndexError$/],
+    ["RuntimeError", /^JaxRuntimeError$/],
+  ];
   // What it counts that a message is worded as an entry's heading or quotation is, but for its `…`,
   // and what each letter of that adds, which tells a special entry from a general one.
   const WORDED = 0.3;
@@ -126,6 +133,7 @@
       const told = said[number].map((text) => errorsIn(text, kinds)[0]);
       return {
         row,
+        told,
         own: told.map(({ message }) => wordsOf(message)),
         first: told.map(({ message }) => wordsOf(opening(message))),
         types: new Set(told.map(({ type }) => type).filter(Boolean)),
@@ -182,12 +190,16 @@
           const quiet = loud && /^(?:INFO|WARNING)$/.test(type);
           const kind = (entry.types.has(type) ? SAME_TYPE : 0) + worded;
           const score = best + OWN_WORDS * own + (quiet ? 0 : kind);
-          const sure = worded > 0 || (alone && !message.size);
-          const agrees = sure ? 1 : agreement(message, first, entry);
-          return { best, score, named, worded, agrees };
+          const bare = named && !message.size && headingOf(entry.row).startsWith(`${type}:`);
+          const sure = worded > 0 || bare || (alone && !message.size);
+          // Without the type of the entry it is only offered.
+          const older = PARENTS.find(([parent]) => parent === type)?.[1];
+          const typed = !type || entry.types.has(type) || [...entry.types].some((each) => older?.test(each));
+          const agrees = (sure ? 1 : agreement(message, first, entry));
+          return { best, score, named, worded: typed && worded, agrees: typed ? agrees : Math.min(agrees, UNTYPED) };
         });
         const [first] = scores.sort((one, other) => other.score - one.score);
-        return { row: entry.row, ...first };
+        return { row: entry.row, told: entry.told, ...first };
       })
       .filter(({ best, named, agrees }) => best >= (named || agrees >= LITTLE ? FEWEST : MANY));
     // An entry whose heading goes on where another's ends is the special case of that one.
@@ -217,6 +229,25 @@
 
     const target = (row) => row.querySelector(":scope > p a")?.href ?? row.id;
 
+    // Where the sources have the message, its entry is one that has printed it, or is worded so.
+    const bySource = (all, { says }, type, nothing) => {
+      const has = ({ told }) => told.some((each) => (!type || each.type === type) && says(each.message));
+      const ranked = new Set(all.map(({ row }) => row));
+      const others = nothing ? [] : known.entries.filter((each) => !ranked.has(each.row) && has(each));
+      const found = [...all, ...others.map(({ row, told }) => ({ row, told, score: 0 }))];
+      const having = found.filter(has);
+      const same = having.length > 1 ? having : having.map((each) => ({ ...each, agrees: 1 }));
+      const rest = found.filter((each) => !has(each)).map((each) => (each.worded ? each : { ...each, agrees: 0 }));
+      return [...rest.filter(({ worded }) => worded), ...same, ...rest.filter(({ worded }) => !worded)];
+    };
+
+    // The words of a message that an entry has as well, as they are written.
+    const matched = ({ row }, { message }) => {
+      const { texts } = known.entries.find((each) => each.row === row);
+      const has = (word) => [...wordsOf(word)].some((part) => texts.some((text) => text.has(part)));
+      return [...new Set(opening(message).match(/[A-Za-z_]{2,}/g))].filter(has).slice(0, WORDS);
+    };
+
     const doubt = ([first, second]) => {
       if (!first) return "This list has nothing like it. ";
       if (first.agrees < 1) return "Not sure: no entry says quite the same. The nearest are below. ";
@@ -240,6 +271,7 @@
       const doubtful = ({ row, worded }) =>
         more.doubt === true || (!worded && (more.doubt || lacks(row)));
       all = all.map((each) => (doubtful(each) ? { ...each, agrees: 0 } : each));
+      if (more.source?.whole) all = bySource(all, more.source, error.type, more.nothing);
       const first = more.row && rows.find((row) => headingOf(row).startsWith(more.row));
       if (first) {
         const others = all.filter(({ row }) => row !== first);
@@ -248,6 +280,8 @@
       const found = all.slice(0, 3);
       const said = more.nothing ? "" : doubt(found);
       if (said) output.append(element("p", {}, said));
+      const words = !said && found.length && !more.source && !more.row ? matched(found[0], error) : [];
+      if (words.length) output.append(element("p", { className: "known" }, `Matched: ${words.join(" ")}`));
       if (said && (!found.length || found[0].agrees < 1)) {
         const repository = more.repository ?? HERE;
         const href = ISSUES.join(repository) + encodeURIComponent(searched(error));

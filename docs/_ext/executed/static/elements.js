@@ -12,12 +12,16 @@ window.book = (() => {
   // The address of a file of the site.
   const at = (path) => (document.documentElement.dataset.content_root ?? "") + path;
 
-  // Load a script of the site, and wait until it has run.
-  const load = (path) =>
-    new Promise((resolve, reject) => {
+  // Load a script of the site, once, and wait until it has run.
+  const loads = new Map();
+  const load = (path) => {
+    const loading = (resolve, reject) => {
       const src = at(path);
       document.head.append(element("script", { src, onload: resolve, onerror: reject }));
-    });
+    };
+    if (!loads.has(path)) loads.set(path, new Promise(loading));
+    return loads.get(path);
+  };
 
   const field = (name, label, given) => {
     const kind = given.rows ? "textarea" : "input";
