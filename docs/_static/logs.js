@@ -26,6 +26,7 @@
     /^(.*?)(?=TRACING CACHE MISS at|Finished (?:tracing|jaxpr|XLA)|Compiling .* with global|P(?:ERSISTENT|ersistent) (?:COMP|comp)|Writing \S+ to|Not writing pers)/;
   const DATE = /\d\d:\d\d:\d\d/;
   const OWN = /(?:^|\/)jax\/(?:_src|experimental|numpy|nn)\//;
+  const PACKAGED = /(?:site|dist)-packages\//;
   const EXPLAINS = /^\s|^$|^where |^weak_|^See |^expl|^\)/;
   // What JAX says at the level of debugging.
   const CHATTER = /\b(?:DEBUG|INFO)\b.*\bjax\._src\b|\bjax\._src\b.*\b(?:DEBUG|INFO)\b/;
@@ -224,7 +225,8 @@
       }
       const key = `${name} ${place}`;
       const seen = functions.has(key);
-      if (!seen) functions.set(key, { name, place, events: [] });
+      // What a package has wrapped is found where the program called it.
+      if (!seen) functions.set(key, { name, place: PACKAGED.test(place) ? caller : place, events: [] });
       const entry = functions.get(key);
       const made = event(entry, { again: !fresh || seen });
       made.trace = waiting.get(name) ?? cost;

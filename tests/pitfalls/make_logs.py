@@ -651,6 +651,31 @@ def several():
         carry = step_fn(carry, np.float32(1))
 
 
+@case("development", update={"number": 1, "shape": 1})
+def momentum_from_zero():
+    @jax.jit
+    def update(state, batch):
+        gradient = batch.T @ (batch @ state["w"])
+        momentum = 0.9 * state["m"] + gradient
+        return {"w": state["w"] - 0.1 * momentum, "m": momentum}
+
+    state = {"w": jnp.ones((4, 1)), "m": 0.0}
+    for rows in (8, 8, 5):
+        state = update(state, jnp.ones((rows, 4)))
+
+
+@case("development", put={"off": 1})
+def first_on_no_mesh():
+    @jax.jit
+    def put(x):
+        return 2 * x
+
+    # Before 0.9 the type of an array had no mesh, and this log is empty.
+    if jax.__version_info__ >= (0, 9):
+        put(jnp.ones(8))
+        put(jax.device_put(jnp.ones(8), NamedSharding(mesh_of(4), PartitionSpec("data"))))
+
+
 @case("development", layout=ABSL, outer={"shape": 1}, inner={"shape": 1}, sampler={"structure": 1})
 def nested():
     @jax.jit
@@ -764,6 +789,29 @@ def metrics_filled_later():
     metrics = {}
     for _ in range(3):
         metrics = merge(metrics, np.float32(1))
+
+
+@case("held", compiles=True, layout=NAMED, averaged={"number": 1})
+def running_mean_from_zero():
+    @jax.jit
+    def averaged(mean, x, count):
+        return mean + (x - mean) / count
+
+    mean = 0.0
+    for count in range(1, 5):
+        mean = averaged(mean, np.ones((2, 3), np.float32), np.float32(count))
+
+
+@case("held", compiles=True, layout=DATED, forward={"off": 1})
+def weights_go_onto_a_mesh_later():
+    @jax.jit
+    def forward(weights, x):
+        return x @ weights
+
+    if jax.__version_info__ >= (0, 9):
+        weights, x = jnp.ones((8, 2)), np.ones((4, 8), np.float32)
+        forward(weights, x)
+        forward(jax.device_put(weights, NamedSharding(mesh_of(4), PartitionSpec("data"))), x)
 
 
 @case("held", compiles=True, layout=DATED, optimise={"none": 1})

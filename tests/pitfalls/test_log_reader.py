@@ -35,6 +35,8 @@ WORDS = {
     "metadata": "the metadata of a pytree",
     "names": "by position or by name",
     "none": "None or a value",
+    "number": "a number where an array comes back",
+    "off": "an array that was on no mesh before",
     "other": "a shape, a dtype or a weak type",
     "setting": "a setting",
     "shape": "a shape",
@@ -384,3 +386,16 @@ def test_what_is_pasted_is_text_and_no_markup(reader):
     functions, unknown, _ = reader("<b>bold</b>\n" + LOG.replace("step", "<img src=x>"))
     assert functions == {"<img src=x>": {"a shape": 1}}
     assert unknown == ["<b>bold</b>"]
+
+
+def test_what_a_package_has_wrapped_is_named_by_the_line_that_called_it(reader):
+    *_, said = reader(
+        "TRACING CACHE MISS at train.py:20:8 (main) because:\n"
+        "  never seen function:\n"
+        "    step id=140 defined at /env/lib/python3.12/site-packages/equinox/_jit.py:43\n"
+        "TRACING CACHE MISS at train.py:20:8 (main) because:\n"
+        "  for step id=140 defined at /env/lib/python3.12/site-packages/equinox/_jit.py:43\n"
+        "  * at x, now f32[5] and before f32[8]\n"
+    )
+    assert "step (train.py:20): traced 2 times" in said
+    assert "equinox" not in said
