@@ -118,10 +118,13 @@
     const shown = element("q", {});
     let rest = line;
     for (const value of values.filter(Boolean)) {
-      const start = rest.indexOf(value.trim());
-      if (start < 0 || !value.trim()) continue;
-      shown.append(rest.slice(0, start), code(value.trim().replace(/[.,;:]$/, "")));
-      rest = rest.slice(start + value.trim().replace(/[.,;:]$/, "").length);
+      // What a hole takes up to the end of a message is its first sentence.
+      const [first] = value.length > 60 ? value.split(/\. |\s\(/) : [value];
+      const said = first.trim().replace(/[.,;:]$/, "");
+      const start = said ? rest.indexOf(said) : -1;
+      if (start < 0) continue;
+      shown.append(rest.slice(0, start), code(said));
+      rest = rest.slice(start + said.length);
     }
     shown.append(rest.slice(0, 200));
     return shown;
