@@ -32,22 +32,22 @@ STEP = [
 SCALED = {
     "fsdp_step": {
         "no option": {"arguments": STEP, "targets": ["gpu-h200"]},
-        "xla_gpu_enable_latency_hiding_scheduler=false": {
+        "no latency hiding": {
             "arguments": STEP,
             "targets": ["gpu-h200"],
             "options": {"xla_gpu_enable_latency_hiding_scheduler": False},
         },
-        "xla_gpu_enable_latency_hiding_scheduler=true": {
+        "latency hiding": {
             "arguments": STEP,
             "targets": ["gpu-h200"],
             "options": {"xla_gpu_enable_latency_hiding_scheduler": True},
         },
-        "xla_gpu_enable_while_loop_double_buffering=true": {
+        "double buffering": {
             "arguments": STEP,
             "targets": ["gpu-h200"],
             "options": {"xla_gpu_enable_while_loop_double_buffering": True},
         },
-        "optimization_level=O1": {
+        "O1": {
             "arguments": STEP,
             "targets": ["gpu-h200"],
             "options": {"optimization_level": "O1"},
