@@ -17,7 +17,7 @@ def execute(project, monkeypatch):
         if name in own:
             monkeypatch.setenv(name, own[name])
 
-    def run(*docnames, efforts=(), say=str, jobs=None, device="cpu", **options):
+    def run(*docnames, efforts=(), say=str, jobs=None, device="cpu", lent=(), **options):
         library = Library(project.root / "snippets")
         found = {}
         if jobs:
@@ -33,6 +33,7 @@ def execute(project, monkeypatch):
             note,
             dict(efforts),
             say,
+            lent,
         )
         return found
 

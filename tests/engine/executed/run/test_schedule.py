@@ -118,6 +118,18 @@ def test_of_what_a_page_took_its_work_and_that_of_its_processes_are_told_apart(p
     assert work["waits"] < 0.45 and facts["waits"].started == 0
 
 
+@pytest.mark.parametrize("preview", [False, True])
+def test_a_preview_takes_little_of_a_page_that_was_recorded_for_long(project, execute, preview):
+    for name in ("long", "usual"):
+        project.page(name, project.cell("1 + 1"))
+    said, efforts = [], {"long": Effort(1000.0), "usual": Effort(500.0)}
+    execute(
+        "long", "usual", efforts=efforts, say=said.append, jobs=1, lent=["long"], preview=preview
+    )
+    order = ["usual", "long"] if preview else ["long", "usual"]
+    assert [line.split()[2] for line in said] == order
+
+
 def test_of_pages_that_start_processes_one_runs_at_a_time(project, execute, stamping):
     names = "one", "two"
     for mine in names:
