@@ -5,8 +5,8 @@ In a preview, whose times nobody may rely on, all of them are others.
 
 import asyncio
 import contextlib
+import dataclasses
 import json
-import math
 import signal
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
@@ -50,10 +50,8 @@ def execute_all(
     what they compute.
     """
     expected = {page.docname: efforts.get(page.docname, Effort()) for page in pages}
-    for name in expected.keys() & lent if options.preview else ():
-        known = expected[name]
-        if math.isfinite(known.work):
-            expected[name] = Effort(min(known.work, MOST), known.started)
+    if options.preview:
+        expected |= {name: _shortened(expected[name]) for name in expected.keys() & lent}
     ordered = sorted(pages, key=lambda page: expected[page.docname].work, reverse=True)
     at_once = machine.places(PAGE) if device == "cpu" else 1
     slots, lock = asyncio.Semaphore(at_once), machine.Machine(say)
@@ -104,6 +102,11 @@ def execute_all(
 
     with _signals_end_it():
         asyncio.run(execute_each())
+
+
+def _shortened(known: Effort) -> Effort:
+    """Return what a page takes that is executed for its errors alone, if anything is known."""
+    return dataclasses.replace(known, work=min(known.work, MOST)) if known != Effort() else known
 
 
 def alone(page: Page, options: Options) -> bool:
