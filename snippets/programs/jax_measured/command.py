@@ -38,8 +38,6 @@ PROCESSES = 3
 LIMIT = 600
 # Characters that fit into a terminal, and behind the # of an address.
 SHORT = 8000
-# What shells say of a program that Ctrl-C has ended.
-STOPPED = 130
 # They need not be installed.
 SKIPPED = ("timer", "__future__")
 # What a terminal of few letters shows in place of others.
@@ -384,7 +382,7 @@ def measured(current):
         current.measure()
     except KeyboardInterrupt:
         say("stopped: what was measured before is kept")
-        status = STOPPED
+        status = reporting.STOPPED
     for line in current.told():
         say(line)
     if not current.records:
@@ -461,7 +459,7 @@ def main(arguments=None):
         return status
     except KeyboardInterrupt:
         say("stopped before anything was measured")
-        return STOPPED
+        return reporting.STOPPED
     except OSError as error:
         # Nobody reads on, as with `| head`, or there is no room.
         if error.errno not in (errno.EPIPE, errno.ENOSPC):

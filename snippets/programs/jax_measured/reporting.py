@@ -27,6 +27,7 @@ LONG, PART = 0.1, 0.05
 NAMED, MOST = 5, 20
 WRAPPED: dict = {"width": 79, "subsequent_indent": "    "}
 WRAPPED |= {"break_long_words": False, "break_on_hyphens": False}
+# What shells say of a program that Ctrl-C has ended.
 STOPPED = 130
 PAGES = {
     "compiled": "timing/wrong_timings.html#the-first-call-among-the-others",
