@@ -67,9 +67,8 @@ class Measured(Feature):
         failures = []
         try:
             arrays = moved(taken.page)
-        except ValueError:
-            message = f"'{HEAD}' in the head must say such as a/b=2 a/*=1"
-            return Conclusion(failures=(Failure(1, message),))
+        except ValueError as error:
+            return Conclusion(failures=(Failure(1, str(error)),))
         for result, cell, outputs, record in _displayed(taken, self.kind):
             device = result.device
             if problem := self.kind.problem(record):
@@ -95,7 +94,10 @@ class Measured(Feature):
 
     def refusal(self, page: Page, outputs: PageOutputs) -> str:
         """Say what of a page took less time than is possible; empty where nothing did."""
-        return self.judge.refusal(outputs, moved(page)) if self.judge else ""
+        try:
+            return self.judge.refusal(outputs, moved(page)) if self.judge else ""
+        except ValueError as error:
+            return str(error)
 
     def _earlier(
         self, record: Mapping[str, Any], outputs: CellOutputs, own: bool
@@ -121,7 +123,10 @@ FEATURE = Measured
 
 def moved(page: Page) -> dict[str, float]:
     """Return what the head of a page says of the arrays that a call moves; raises ValueError."""
-    return by_pattern(str(page.notebook.metadata.get(HEAD, "")))
+    try:
+        return by_pattern(str(page.notebook.metadata.get(HEAD, "")))
+    except ValueError:
+        raise ValueError(f"'{HEAD}' in the head must say such as a/b=2 a/*=1") from None
 
 
 def _displayed(

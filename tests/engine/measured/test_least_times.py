@@ -44,9 +44,10 @@ def test_bytes_and_operations_take_their_time(fields, seconds):
 HEAD = "file_format: mystnb\n"
 
 
-def page(project, code, *parts, arrays="x/*=2"):
+def page(project, code, *parts, arrays="x/*=2", benchmark=False):
     """Write a page whose calls move arrays as its head says."""
-    path = project.page("b/one", project.cell(code, snippet="a.notes.note"), *parts)
+    cell = project.cell(code, snippet="a.notes.note")
+    path = project.page("b/one", cell, *parts, benchmark=benchmark)
     project.edit(path, HEAD, f"{HEAD}arrays: {arrays}\n")
 
 
@@ -78,10 +79,12 @@ def test_a_table_and_a_sentence_say_it_where_it_is_known(project, noting):
 
 
 def test_what_the_head_says_of_arrays_must_be_pairs(project, noting):
-    page(project, "note('x/a', 1.5)", arrays="x")
+    page(project, "note('x/a', 1.5)", arrays="x", benchmark=True)
     build = project.build()
     assert build.status != 0
     assert "'arrays' in the head must say such as a/b=2 a/*=1" in build.output
+    said = project.record()
+    assert "'arrays' in the head must say such as a/b=2 a/*=1" in said.stdout + said.stderr
 
 
 def test_what_the_head_says_of_arrays_must_be_of_a_measurement_of_the_page(project, noting):
