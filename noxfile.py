@@ -230,7 +230,7 @@ def docs(session):
         install(session, "docs")
         session.run(*BUILD[:-1], "build/recorded", *RECORDED, *arguments)
         return
-    if not (arguments or SITE.exists() or "CI" in os.environ):
+    if not arguments:
         build_to_look_at(session)
     if MACHINE["free"]() < 2:
         session.warn(
@@ -243,7 +243,9 @@ def docs(session):
 
 
 def build_to_look_at(session):
-    """Build the site from recordings, while the frameworks are installed."""
+    """Build the site from recordings, while the frameworks are installed, where there is none."""
+    if SITE.exists() or "CI" in os.environ:
+        return
     install(session, "docs")
     # What is wrong with either, the steps that follow say. With an argument it only installs.
     words = [sys.executable, "-m", "nox", "--install-only", "-s", "docs", "--", "-q"]
@@ -257,7 +259,7 @@ def build_to_look_at(session):
             raise
         session.log(
             f"{SITE} shows the site with recorded outputs. Now the frameworks are installed and "
-            "all pages executed; then it is written again. Ctrl-C leaves it whole"
+            "all pages executed. Ctrl-C leaves this site whole"
         )
 
 
@@ -335,7 +337,12 @@ def recordings(session):
 
 @nox.session
 def live(session):
-    """Serve the site on this machine, and rebuild and reload it whenever a file is saved."""
+    """Serve the site on this machine, and rebuild and reload it whenever a file is saved.
+
+    The first time the site with recorded outputs is there after a minute, in build/html.
+    """
+    if not session.posargs:
+        build_to_look_at(session)
     install(session, FRAMEWORKS, "docs", "live")
     # Beside it the frameworks stay imported while nothing is built.
     session.run(

@@ -115,3 +115,13 @@ def mesh_of_eight():
         '`jax.config.update("jax_num_cpu_devices", 8)`, before anything else'
     )
     return jax.make_mesh((8,), ("data",), devices=devices)
+
+
+def equations_of(jaxpr):
+    """Yield the equations of a jaxpr and of those in it: of calls, loops and branches."""
+    for equation in jaxpr.eqns:
+        yield equation
+        for value in equation.params.values():
+            for inner in value if isinstance(value, tuple) else [value]:
+                if hasattr(inner := getattr(inner, "jaxpr", inner), "eqns"):
+                    yield from equations_of(inner)

@@ -4,6 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from snippets.programs.practice import equations_of
+
 
 def check_batches_of(batches_of):
     """Raise AssertionError unless the order can be repeated and resumed."""
@@ -48,15 +50,6 @@ def check_batches_of(batches_of):
     assert resumed == first[1:], (
         f"from batch 1 on it returns {resumed}, and the whole epoch is {first}"
     )
-
-
-def equations_of(jaxpr):
-    """Yield the equations of a jaxpr and of those in it."""
-    for equation in jaxpr.eqns:
-        yield equation
-        for value in equation.params.values():
-            if hasattr(value, "jaxpr"):
-                yield from equations_of(value.jaxpr)
 
 
 def is_square(equation):
