@@ -446,6 +446,16 @@ def variations(session):
 
 
 @nox.session
+def mutants(session):
+    """Put mistakes that readers make into the code of pages; a table of which are noticed.
+
+    Arguments are pages.
+    """
+    install(session, FRAMEWORKS, "docs", "tests")
+    session.run("python", "tests/mutants.py", *session.posargs)
+
+
+@nox.session
 def stress(session):
     """Build the site and run the tests under load, with little memory and a clock that jumps.
 

@@ -19,6 +19,8 @@ MODELS = {
     "resnet": ("images", ["scikit-learn"]),
     "mlp": ("images", ["scikit-learn"]),
 }
+# What files the data is in.
+DATA = {"text": ["tiny_shakespeare.txt"]}
 LIBRARIES = ["jax", "flax", "optax", "orbax-checkpoint", "numpy"]
 # Of each file: what it is, its page, and what it takes from the snippets; a module alone is all of
 # its definitions.
@@ -100,6 +102,8 @@ def projects(root: pathlib.Path, course: Any) -> dict[str, str]:
                 module.take(*each)
             tail = MAIN if name == "train.py" else ""
             made[f"{model}/{name}"] = head(root, name, module) + module.body() + tail
+        for name in DATA.get(data, []):
+            made[f"{model}/{name}"] = (root / "docs" / "project" / name).read_text("utf8")
         libraries = [f'    "{name}>={needed[name]}",' for name in [*LIBRARIES, *more]]
         made[f"{model}/pyproject.toml"] = PYPROJECT.format(libraries="\n".join(libraries))
     return made

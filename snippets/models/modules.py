@@ -81,9 +81,14 @@ def linear(params, x):
 
 
 def layer_norm(params, x):
-    """Return x (..., width) standardized, then scaled and shifted."""
-    y = jax.nn.standardize(x, epsilon=1e-5)
-    return y * params["scale"] + params["bias"]
+    """Return x (..., width) standardized, then scaled and shifted.
+
+    It computes in float32 at least, and returns the dtype of x.
+    """
+    y = x.astype(jnp.promote_types(x.dtype, jnp.float32))
+    y = y - y.mean(axis=-1, keepdims=True)
+    y = y * jax.lax.rsqrt(jnp.square(y).mean(axis=-1, keepdims=True) + 1e-5)
+    return (y * params["scale"] + params["bias"]).astype(x.dtype)
 
 
 def drop(key, x, rate):

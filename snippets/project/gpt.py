@@ -1,10 +1,10 @@
-"""A small GPT on the source of Python's standard library."""
+"""A small GPT on plays of Shakespeare."""
 
 import functools
 import os
 import pathlib
 import signal
-import sysconfig
+import urllib.request
 from typing import NamedTuple
 
 import grain
@@ -35,40 +35,9 @@ from snippets.programs.launcher import launch
 from snippets.training.data_parallel import axis_of_devices
 from snippets.training.sharded_parameters import gathered, sharded_over
 
-MODULES = (
-    *(
-        "argparse",
-        "ast",
-        "bisect",
-        "calendar",
-        "cmd",
-        "codecs",
-        "configparser",
-    ),
-    *(
-        "contextlib",
-        "copy",
-        "csv",
-        "dataclasses",
-        "datetime",
-        "difflib",
-        "dis",
-    ),
-    *("doctest", "enum", "fileinput", "fractions", "ftplib", "functools"),
-    *("getopt", "glob", "gzip", "heapq", "inspect", "ipaddress", "locale"),
-    *("mailbox", "mimetypes", "optparse", "pdb", "pickle", "platform"),
-    *("pprint", "queue", "random", "sched", "selectors", "shelve", "shlex"),
-    *("shutil", "smtplib", "socket", "statistics", "string", "subprocess"),
-    *("tarfile", "tempfile", "textwrap", "threading", "timeit", "tokenize"),
-    *(
-        "traceback",
-        "turtle",
-        "typing",
-        "uuid",
-        "warnings",
-        "weakref",
-        "zipapp",
-    ),
+ADDRESS = (
+    "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/"
+    "tinyshakespeare/input.txt"
 )
 
 
@@ -76,33 +45,42 @@ class Config(NamedTuple):
     """The sizes of a model; tokens are the characters of ASCII."""
 
     tokens: int = 128
-    length: int = 128
+    length: int = 64
     width: int = 128
     heads: int = 4
     layers: int = 4
 
 
-def source():
-    """Return the text of `MODULES`, (characters,) uint8 below 128."""
-    folder = pathlib.Path(sysconfig.get_path("stdlib"))
-    paths = (folder / f"{name}.py" for name in MODULES)
-    text = "".join(p.read_text("utf8") for p in paths if p.exists())
+def source(path="tiny_shakespeare.txt"):
+    """Return a text as tokens, (characters,) uint8 below 128.
+
+    Characters beyond ASCII become "?". The plays are fetched from ADDRESS
+    where there is no file; OSError where that cannot be.
+    """
+    if not (path := pathlib.Path(path)).exists():
+        urllib.request.urlretrieve(ADDRESS, path)
+    text = path.read_text("utf8")
     return np.frombuffer(text.encode("ascii", "replace"), np.uint8)
 
 
 class Windows:
-    """Pieces of a text, each with the text one character later."""
+    """The pieces of a text, each with the text one character later."""
 
     def __init__(self, text, length):
+        """Take a text (characters,); ValueError where no piece fits."""
         self.text, self.length = text, length
+        if len(text) <= length:
+            raise ValueError(
+                f"a text of {len(text)} characters has no window of {length} "
+                "with a character behind it"
+            )
 
     def __len__(self):
-        return (len(self.text) - 1) // self.length
+        return len(self.text) - self.length
 
     def __getitem__(self, i):
-        """Return tokens and targets, both int32 (length,)."""
-        start = i * self.length
-        window = self.text[start : start + self.length + 1].astype(np.int32)
+        """Return tokens and targets from character i, int32 (length,)."""
+        window = self.text[i : i + self.length + 1].astype(np.int32)
         return window[:-1], window[1:]
 
 
@@ -171,15 +149,19 @@ def look_up(table, tokens):
     return table.at[tokens].get(out_sharding=rows)
 
 
-def gpt(params, tokens, heads):
-    """Return logits (rows, length, tokens) of tokens (rows, length)."""
+def gpt(params, tokens, heads, remat=False):
+    """Return logits (rows, length, tokens) of tokens (rows, length).
+
+    With `remat` a backward pass computes each layer again.
+    """
     x = look_up(params["embedding"], tokens)
     x = x + params["positions"][: tokens.shape[1]]
 
     def apply_layer(x, params):
         return layer(params, x, heads), None
 
-    x, _ = jax.lax.scan(apply_layer, x, params["layers"])
+    body = jax.checkpoint(apply_layer) if remat else apply_layer
+    x, _ = jax.lax.scan(body, x, params["layers"])
     return layer_norm(params["norm"], x) @ params["embedding"].T
 
 
@@ -264,9 +246,13 @@ def make_optimizer(steps, rate=3e-3, decay=0.1):
     )
 
 
-def gpt_loss(config):
+def gpt_loss(config, remat=False):
     """Return the loss of (params, {}, (tokens, targets)), and its count."""
-    return cross_entropy(stateless(lambda p, x: gpt(p, x, config.heads)))
+
+    def apply(params, tokens):
+        return gpt(params, tokens, config.heads, remat)
+
+    return cross_entropy(stateless(apply))
 
 
 def make_gpt_step(config, steps, change=lambda loss: loss):
@@ -275,21 +261,36 @@ def make_gpt_step(config, steps, change=lambda loss: loss):
     return make_step(gradient, make_optimizer(steps))
 
 
-def train_gpt(first, data, validation, config, steps):
+def evaluate(loss, params, data, count):
+    """Return the mean loss over the first `count` batches, a float.
+
+    `loss` is that of `gpt_loss`, jitted.
+    """
+    parts = [loss(params, {}, data[number]) for number in range(count)]
+    return float(sum(p for p, _ in parts) / sum(n for _, (n, _) in parts))
+
+
+def train_gpt(first, data, held_back, config, steps, count=20, report=None):
     """Train for a number of steps; return parameters and a loss curve.
 
-    The curve has (step, loss of training, loss of validation) some ten times.
+    The curve has some eleven (step, loss of training, loss of validation),
+    each the mean over `count` batches, before that step is taken. `report`
+    is called with each as soon as it is known.
     """
     optimizer, step = make_optimizer(steps), make_gpt_step(config, steps)
     params = jax.tree.map(jnp.copy, first)
     state, curve = (params, {}, optimizer.init(params)), []
-    held_back = batches(validation, config.length, size=64)[0]
-    of_validation = jax.jit(gpt_loss(config))
-    for number in range(steps):
-        *state, value = step(*state, data[number])
-        if number % max(steps // 10, 1) == 0 or number == steps - 1:
-            total, (count, _) = of_validation(state[0], {}, held_back)
-            curve.append((number, float(value), float(total / count)))
+    loss = jax.jit(gpt_loss(config))
+    for number in range(steps + 1):
+        if number % max(steps // 10, 1) == 0 or number == steps:
+            of = [
+                evaluate(loss, state[0], d, count) for d in (data, held_back)
+            ]
+            curve.append((number, *of))
+            if report:
+                report(*curve[-1])
+        if number < steps:
+            *state, _ = step(*state, data[number])
     return state[0], curve
 
 
@@ -324,6 +325,31 @@ def train_torch(model, data, steps, rate=3e-3):
         optimizer.step()
         losses.append(loss.item())
     return np.array(losses, np.float32)
+
+
+def torch_gradient(model, batch):
+    """Return a function that computes the loss and its gradient in PyTorch."""
+    tokens, targets = (torch.tensor(x).long() for x in batch)
+
+    def gradient():
+        model.zero_grad()
+        logits = model(tokens).flatten(0, 1)
+        loss = torch.nn.functional.cross_entropy(logits, targets.flatten())
+        loss.backward()
+        return loss.detach()
+
+    return gradient
+
+
+def evaluate_torch(model, data, count):
+    """Return the mean loss over the first `count` batches, a float."""
+    losses = []
+    with torch.no_grad():
+        for tokens, targets in (data[number] for number in range(count)):
+            logits = model(torch.tensor(tokens).long()).flatten(0, 1)
+            right = torch.tensor(targets).long().flatten()
+            losses.append(torch.nn.functional.cross_entropy(logits, right))
+    return float(sum(losses) / count)
 
 
 def first_state(key, config, steps):
@@ -376,11 +402,11 @@ def continue_run(step, state, data, until):
     return state, np.array(losses, np.float32)
 
 
-def train_until_killed(folder, config, steps, killed_at):
+def train_until_killed(folder, text, config, steps, killed_at):
     """Train on all devices, and save every ten steps; dies in a save."""
     mesh = axis_of_devices(jax.devices())
     jax.set_mesh(mesh)
-    data = batches(source(), config.length, size=16)
+    data = batches(text, config.length, size=16)
     state = start_on(mesh, jax.random.key(0), config, steps)
     step = make_gpt_step(config, steps, gathered)
     manager = ocp.CheckpointManager(pathlib.Path(folder).absolute())
@@ -435,6 +461,16 @@ def check_room(length, count, config):
     return length
 
 
+def draw(key, position, logits, temperature):
+    """Return a token for each row of logits (rows, tokens).
+
+    Temperature 0 takes the most likely one. `position` chooses the key.
+    """
+    scaled = logits / jnp.where(temperature > 0, temperature, 1.0)
+    drawn = jax.random.categorical(jax.random.fold_in(key, position), scaled)
+    return jnp.where(temperature > 0, drawn, logits.argmax(axis=-1))
+
+
 @jax.jit(static_argnames=("config", "count"))
 def generate(params, prompt, key, temperature, config, count, lengths=None):
     """Return prompt (rows, length) and what follows, `count` tokens in all.
@@ -449,10 +485,7 @@ def generate(params, prompt, key, temperature, config, count, lengths=None):
         logits, cache = next_logits(
             params, cache, token, position, config.heads
         )
-        own = jax.random.fold_in(key, position)
-        scaled = logits / jnp.where(temperature > 0, temperature, 1.0)
-        drawn = jax.random.categorical(own, scaled)
-        new = jnp.where(temperature > 0, drawn, logits.argmax(axis=-1))
+        new = draw(key, position, logits, temperature)
         given = prompt[:, jnp.minimum(position + 1, length - 1)]
         token = jnp.where(position + 1 < lengths, given, new)
         return (cache, token), token
@@ -460,6 +493,27 @@ def generate(params, prompt, key, temperature, config, count, lengths=None):
     first = empty_cache(params, config, len(prompt)), prompt[:, 0]
     _, tokens = jax.lax.scan(step, first, jnp.arange(count - 1))
     return jnp.concatenate([prompt[:, :1], tokens.T], axis=1)
+
+
+@jax.jit(static_argnames=("config", "count"))
+def generate_long(params, prompt, key, temperature, config, count):
+    """Return prompt (rows, length) and what follows, `count` tokens in all.
+
+    There may be more than the model has positions. From there on each token
+    follows from the last `config.length` alone, and nothing is cached.
+    """
+    if count <= config.length:
+        return generate(params, prompt, key, temperature, config, count)
+    first = generate(params, prompt, key, temperature, config, config.length)
+
+    def step(window, position):
+        logits = gpt(params, window, config.heads)[:, -1]
+        token = draw(key, position, logits, temperature)[:, None]
+        return jnp.concatenate([window[:, 1:], token], axis=1), token[:, 0]
+
+    positions = jnp.arange(config.length - 1, count - 1)
+    _, rest = jax.lax.scan(step, first, positions)
+    return jnp.concatenate([first, rest.T], axis=1)
 
 
 def generate_sharded(params, prompt, key, temperature, config, count):
@@ -555,7 +609,7 @@ def ask(port):
     for _ in range(500):
         try:
             with urllib.request.urlopen(
-                f"http://localhost:{port}", data=b"def "
+                f"http://localhost:{port}", data=b"ROMEO:"
             ) as answer:
                 return print(repr(answer.read().decode("ascii")))
         except urllib.error.URLError:

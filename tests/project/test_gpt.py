@@ -1,10 +1,13 @@
 """The small GPT: causal, the same as in PyTorch, and the same with a cache."""
 
 import functools
+import hashlib
+import pathlib
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import orbax.checkpoint as ocp
 import pytest
 import torch
@@ -15,6 +18,7 @@ from snippets.models import checkpoints, modules, steps
 from snippets.project import gpt
 from snippets.training import data_parallel, sharded_parameters
 
+PLAYS = pathlib.Path(__file__).parents[2] / "docs" / "project" / "tiny_shakespeare.txt"
 DEVICES = jax.devices("cpu")
 STEPS = 20
 CONFIG = gpt.Config(length=16, width=32, heads=2, layers=2)
@@ -32,17 +36,32 @@ def params():
 
 @functools.cache
 def text():
-    return gpt.source()
+    return gpt.source(PLAYS)
 
 
 def batch(rows=4, number=0):
     return gpt.batches(text(), CONFIG.length, rows)[number]
 
 
-def test_the_text_is_python_and_all_of_it_are_tokens():
-    assert len(text()) > 2_000_000 and text().max() < CONFIG.tokens
-    assert b"\ndef " in text().tobytes()
-    assert gpt.decode(gpt.encode("def f(x):")[0]) == "def f(x):"
+def test_the_text_is_that_of_others_and_all_of_it_are_tokens():
+    digest = hashlib.sha256(PLAYS.read_bytes()).hexdigest()
+    assert digest == "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"
+    assert len(text()) == 1_115_394 and text().max() < CONFIG.tokens
+    assert gpt.decode(gpt.encode("ROMEO:")[0]) == "ROMEO:"
+
+
+def test_a_text_that_is_not_there_is_fetched_once(tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").write_text("so déar", "utf8")
+    monkeypatch.setattr(gpt, "ADDRESS", (tmp_path / "elsewhere").as_uri())
+    for _ in range(2):
+        assert gpt.source(tmp_path / "plays").tobytes() == b"so d?ar"
+        (tmp_path / "elsewhere").unlink(missing_ok=True)
+
+
+def test_a_text_without_a_window_is_refused():
+    assert len(gpt.Windows(text()[:17], 16)) == 1
+    with pytest.raises(ValueError, match="16 characters has no window of 16"):
+        gpt.Windows(text()[:16], 16)
 
 
 def test_a_target_is_the_token_behind_and_epochs_have_their_order():
@@ -108,6 +127,92 @@ def test_both_train_alike():
     np.testing.assert_allclose(losses, losses_torch, rtol=1e-3)
 
 
+def made(*, clip=1.0, rate=3e-3, constant=False, everywhere=False, kind=optax.adamw, **options):
+    """Return the optimizer of the page, or one that somebody has got wrong."""
+
+    def decayed(params):
+        return jax.tree.map_with_path(
+            lambda path, _: everywhere or "'kernel'" in jax.tree_util.keystr(path), params
+        )
+
+    schedule = gpt.make_schedule(STEPS, rate)
+    if constant:
+        schedule = optax.warmup_constant_schedule(0.0, rate, STEPS // 10)
+    options = {"b2": 0.95, "weight_decay": 0.1, "mask": decayed} | options
+    return optax.chain(optax.clip_by_global_norm(clip), kind(schedule, **options))
+
+
+WRONG_OPTIMIZERS = {
+    "no clipping": {"clip": 1e9},
+    "clipped further": {"clip": 0.01},
+    "no decay": {"weight_decay": 0.0},
+    "a hundredfold decay": {"weight_decay": 10.0},
+    "decays all": {"everywhere": True},
+    "PyTorch's b2": {"b2": 0.999},
+    "another b1": {"b1": 0.5},
+    "another epsilon": {"eps": 1e-6},
+    "a rate a hundredth higher": {"rate": 3.03e-3},
+    "no cosine": {"constant": True},
+    "Nesterov": {"nesterov": True},
+    "Lion": {"kind": optax.lion},
+}
+
+
+@functools.cache
+def losses_in_float64(optimizer, remat=False):
+    """Return the losses of a run in float64, as the page takes it; None is PyTorch."""
+    data = [batch(number=number) for number in range(STEPS)]
+    with jax.enable_x64(True):
+        start = jax.tree.map(lambda x: jnp.array(x, "float64"), drawn())
+        if optimizer is None:
+            return gpt.train_torch(gpt.TorchGpt(start, CONFIG), data, STEPS)
+        step = steps.make_step(steps.gradient_of(gpt.gpt_loss(CONFIG, remat)), optimizer)
+        return steps.train(step, start, {}, optimizer.init(start), data)[-1]
+
+
+@pytest.mark.parametrize("remat", [False, True])
+def test_a_whole_run_has_the_losses_of_pytorch(remat):
+    losses = losses_in_float64(gpt.make_optimizer(STEPS), remat)
+    np.testing.assert_allclose(losses, losses_in_float64(None), rtol=1e-6)
+    np.testing.assert_allclose(losses, losses_in_float64(made()), rtol=1e-7)
+
+
+@pytest.mark.parametrize("wrong", WRONG_OPTIMIZERS)
+def test_the_losses_tell_a_wrong_optimizer(wrong):
+    losses = losses_in_float64(made(**WRONG_OPTIMIZERS[wrong]))
+    assert np.abs(losses / losses_in_float64(None) - 1).max() > 2e-6
+
+
+def unmasked(
+    *qkv, is_causal=False, key_value_seq_lengths=None, attend=jax.nn.dot_product_attention
+):
+    return attend(*qkv)
+
+
+WRONG_MODELS = {
+    "no mask": lambda patch: patch.setattr(jax.nn, "dot_product_attention", unmasked),
+    "no MLP": lambda patch: patch.setattr(gpt, "mlp", lambda params, x: 0),
+    "queries for keys": lambda patch: patch.setattr(gpt, "split_heads", swapped),
+    "no norm": lambda patch: patch.setattr(gpt, "layer_norm", lambda params, x: x),
+    "no attention": lambda patch: patch.setattr(
+        jax.nn, "dot_product_attention", lambda q, k, v, **kwargs: jnp.zeros_like(q)
+    ),
+}
+
+
+def swapped(qkv, heads, split=gpt.split_heads):
+    q, k, v = split(qkv, heads)
+    return q, v, k
+
+
+@pytest.mark.parametrize("wrong", WRONG_MODELS)
+def test_the_losses_tell_a_wrong_model(wrong, monkeypatch):
+    WRONG_MODELS[wrong](monkeypatch)
+    losses = losses_in_float64(made())
+    monkeypatch.undo()
+    assert np.abs(losses / losses_in_float64(None) - 1).max() > 2e-6
+
+
 def test_kernels_alone_are_decayed():
     optimizer = gpt.make_optimizer(10)
     zeros = jax.tree.map(jnp.zeros_like, params())
@@ -120,8 +225,13 @@ def test_kernels_alone_are_decayed():
 
 def test_a_run_returns_a_curve_that_falls():
     data = gpt.batches(text(), CONFIG.length, 8)
-    found, curve = gpt.train_gpt(params(), data, text()[-40_000:], CONFIG, steps=20)
-    assert [number for number, _, _ in curve][:2] == [0, 2] and curve[-1][0] == 19
+    said = []
+    held_back = gpt.batches(text()[-40_000:], CONFIG.length, 8)
+    found, curve = gpt.train_gpt(
+        params(), data, held_back, CONFIG, 20, count=3, report=lambda *row: said.append(row)
+    )
+    assert said == curve
+    assert [number for number, _, _ in curve] == list(range(0, 21, 2))
     assert curve[-1][1] < curve[0][1] and curve[-1][2] < curve[0][2]
     assert not params()["embedding"].is_deleted()
     assert jax.tree.structure(found) == jax.tree.structure(params())
@@ -131,15 +241,15 @@ def test_a_run_returns_a_curve_that_falls():
 def killed(tmp_path_factory):
     """Return the folder of a run on eight devices that was killed in its save of step 20."""
     folder = tmp_path_factory.mktemp("run")
-    arguments = str(folder / "run"), CONFIG, STEPS, 20
+    arguments = str(folder / "run"), text(), CONFIG, STEPS, 20
     with pytest.MonkeyPatch.context() as patch:
         # The losses are compared with those of this process.
         patch.setenv("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
         patch.delenv("XLA_FLAGS", raising=False)
-        ((status, text),) = checkpoints.run_programs(
+        ((status, said),) = checkpoints.run_programs(
             folder, [(8, gpt.train_until_killed, arguments)]
         )
-    assert status == -9, text
+    assert status == -9, said
     return folder / "run"
 
 
@@ -210,12 +320,71 @@ def test_a_cache_changes_no_logit():
         np.testing.assert_allclose(logits, at_once[:, position], atol=1e-4)
 
 
+def strong():
+    """Return parameters whose text depends on all layers and tokens, as the page has them."""
+    return params() | {"layers": jax.tree.map(lambda x: 3 * x, params()["layers"])}
+
+
+def written(prompt="def f", count=CONFIG.length):
+    """Return what is written without a draw, traced anew."""
+    write = functools.partial(gpt.generate.__wrapped__, config=CONFIG, count=count)
+    return jax.jit(write)(strong(), gpt.encode(prompt), jax.random.key(0), 0.0)
+
+
 def test_greedy_is_what_pytorch_writes():
     prompt = gpt.encode("def f")
-    found = gpt.generate(params(), prompt, jax.random.key(0), 0.0, CONFIG, CONFIG.length)
-    expected = gpt.greedy_torch(gpt.TorchGpt(params(), CONFIG), prompt, CONFIG.length)
-    np.testing.assert_array_equal(found, expected)
-    assert gpt.decode(found[0]).startswith("def f")
+    expected = gpt.greedy_torch(gpt.TorchGpt(strong(), CONFIG), prompt, CONFIG.length)
+    np.testing.assert_array_equal(written(), expected)
+    assert len(set(expected[0].tolist())) > 8
+
+
+def unwritten(params, cache, *rest, of=gpt.next_logits):
+    return of(params, cache, *rest)[0], cache
+
+
+def at_zero(params, cache, token, position, heads, of=gpt.next_logits):
+    still = params | {"positions": jnp.zeros_like(params["positions"])}
+    return of(still, cache, token, position, heads)
+
+
+def reversed_layers(params, *rest, of=gpt.next_logits):
+    return of(params | {"layers": jax.tree.map(lambda x: x[::-1], params["layers"])}, *rest)
+
+
+WRONG_STEPS = WRONG_MODELS | {
+    name: functools.partial(
+        lambda patch, wrong: patch.setattr(gpt, "next_logits", wrong), wrong=wrong
+    )
+    for name, wrong in {
+        "a cache that nobody writes": unwritten,
+        "all at position 0": at_zero,
+        "layers in reverse": reversed_layers,
+    }.items()
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_STEPS)
+def test_the_tokens_tell_a_wrong_cache_and_a_wrong_model(wrong, monkeypatch):
+    right = written()
+    WRONG_STEPS[wrong](monkeypatch)
+    assert (written() != right).any()
+
+
+def test_a_long_text_goes_on_from_the_last_tokens():
+    key, count = jax.random.key(3), 3 * CONFIG.length
+    for temperature in (0.0, 0.8):
+        found = gpt.generate_long(strong(), gpt.encode("def f"), key, temperature, CONFIG, count)
+        assert found.shape == (1, count)
+        short = gpt.generate(strong(), gpt.encode("def f"), key, temperature, CONFIG, CONFIG.length)
+        np.testing.assert_array_equal(found[:, : CONFIG.length], short)
+        for place in range(CONFIG.length, count):
+            window = found[:, place - CONFIG.length : place]
+            logits = gpt.gpt(strong(), window, CONFIG.heads)[:, -1]
+            assert gpt.draw(key, place - 1, logits, temperature) == found[:, place]
+    few = gpt.generate_long(strong(), gpt.encode("def f"), key, 0.8, CONFIG, 9)
+    np.testing.assert_array_equal(few, short[:, :9])
+    with pytest.raises(ValueError, match="do not fit"):
+        gpt.generate_long(strong(), gpt.encode("d" * 17), key, 0.8, CONFIG, count)
 
 
 PROMPTS = "d", "def ", "def f(x):"
@@ -245,7 +414,7 @@ def test_one_exported_program_takes_prompts_of_all_lengths_and_is_served(tmp_pat
         greedy = gpt.generate(params(), prompt, jax.random.key(0), 0.0, CONFIG, 12)
         np.testing.assert_array_equal(found, greedy)
     _, client = gpt.serve(tmp_path, params(), exported)
-    prompt = gpt.encode("def ")
+    prompt = gpt.encode("ROMEO:")
     greedy = gpt.generate(params(), prompt, jax.random.key(0), 0.0, CONFIG, 12)
     assert client.text.strip() == repr(gpt.decode(greedy[0]))
 

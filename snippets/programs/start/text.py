@@ -5,10 +5,10 @@ import pathlib
 import numpy as np
 
 from snippets.programs.start.gpt import CONFIG
-from snippets.project.gpt import source
 
 UNIT = "tokens"
-OPTIONS = {"--text": "a file to learn from, instead of Python's own modules"}
+OPTIONS = {"--text": "a file to learn from, instead of Shakespeare's plays"}
+PLAYS = pathlib.Path(__file__).with_name("tiny_shakespeare.txt")
 
 
 def read(path):
@@ -38,7 +38,7 @@ def windows(text, length):
 
 def load(options):
     """Return (training, test): the end of the text, a tenth at most."""
-    text = read(options.text) if options.text else source()
+    text = read(options.text or PLAYS)
     held_back = min(len(text) // 10, 16_384)
     training, test = np.split(text, [len(text) - held_back])
     return windows(training, CONFIG.length), windows(test, CONFIG.length)
