@@ -31,11 +31,12 @@ def init_lora(key, params, rank):
 
 
 def merged(params, adapters):
-    """Return layers whose kernels include their adapters."""
-    return [
-        layer | {"kernel": layer["kernel"] + one["down"] @ one["up"]}
-        for layer, one in zip(params, adapters, strict=True)
-    ]
+    """Return layers whose kernels include their adapters, in their dtype."""
+    layers = []
+    for layer, one in zip(params, adapters, strict=True):
+        kernel = layer["kernel"] + one["down"] @ one["up"]
+        layers.append(layer | {"kernel": kernel.astype(layer["kernel"].dtype)})
+    return layers
 
 
 def adapted_mlp(params, adapters, x):
