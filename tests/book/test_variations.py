@@ -355,6 +355,31 @@ def test_adapters(shape, kind, rank, parts, dtype, merging):
     alike(steps.mlp(merged, x), adaptation.adapted_mlp(frozen, adapters, x), dtype)
 
 
+@seldom
+@given(
+    *(st.sampled_from([(), (1,), (3,), (2, 3)]), st.integers(1, 40), st.integers(1, 9)),
+    *(st.sampled_from([jnp.float32, jnp.bfloat16, jnp.float16]), st.booleans()),
+)
+@example((2, 3), 40, 9, jnp.bfloat16, True)
+@example((3,), 40, 9, jnp.bfloat16, False)
+def test_int8(lead, inputs, outputs, dtype, whole):
+    kernel = drawn(0, (inputs, outputs), dtype).at[:, 0].set(0)
+    x = drawn(1, (*lead, inputs), dtype)
+    (layer,) = adaptation.quantize_layers([{"kernel": kernel, "bias": jnp.zeros(outputs, dtype)}])
+    matmul = adaptation.all_in_int8 if whole else adaptation.weights_in_int8
+    found = matmul(x, layer)
+    assert found.dtype == dtype and np.abs(np.int32(layer["kernel"])).max() <= 127
+    x, kernel, found, scale = (np.float64(each) for each in (x, kernel, found, layer["scale"][0]))
+    assert (np.abs(layer["kernel"] * scale - kernel) <= 0.501 * scale).all()
+    # Each number is off by half a step of its column, or of its row, at most.
+    error = np.abs(x).sum(-1, keepdims=True) * scale / 2
+    if whole:
+        step = np.abs(x).max(-1, keepdims=True) / 127
+        error += step / 2 * (np.abs(kernel).sum(0) + inputs * scale / 2)
+    rounding = 8 * float(jnp.finfo(dtype).eps) * (1 + np.abs(x) @ np.abs(kernel))
+    assert (np.abs(found - x @ kernel) <= error + rounding).all()
+
+
 @functools.cache
 def optimizer_of(name, masked):
     mask = optimizers.kernels if masked else None
