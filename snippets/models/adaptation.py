@@ -90,11 +90,9 @@ def adapted_torch(module, adapters):
 def quantize(x, axis):
     """Return int8 and a float32 scale along an axis; int8 * scale is about x.
 
-    The largest magnitude along the axis becomes 127. x may have any dtype of
-    floats.
+    The largest magnitude along the axis becomes 127. x has any float dtype.
     """
-    x = x.astype(jnp.float32)
-    scale = jnp.abs(x).max(axis=axis, keepdims=True) / 127
+    scale = jnp.abs(x.astype(jnp.float32)).max(axis=axis, keepdims=True) / 127
     scale = jnp.where(scale == 0, 1, scale)
     return jnp.round(x / scale).astype(jnp.int8), scale
 
