@@ -226,10 +226,11 @@ def written(right):
 
 @pytest.fixture(scope="module")
 def watch(installed, tmp_path_factory):
-    """Return a function that watches a program, in a folder of its own."""
+    """Return a function that watches a program, in a folder of its own, with a module `held`."""
 
-    def run(source, *words, name="train.py", options=("--json",)):
+    def run(source, *words, name="train.py", options=("--json",), held=""):
         folder = tmp_path_factory.mktemp("watched")
+        (folder / "held.py").write_text(held, "utf8")
         (folder / name).write_text(source, "utf8")
         own = {"PYTHONPATH": str(installed), "JAX_PLATFORMS": "cpu"}
         program = ["-m", name.removesuffix(".py")] if "-m" in words else [name]
@@ -286,9 +287,25 @@ def masked(text):
     return sorted(re.split(r"\n(?! {4})", text.strip()))
 
 
+# A module that keeps arrays unfinished, those of the second timing, until the program ends.
+HELD = """
+import threading, jax, numpy
+ended, kind = threading.Event(), type(jax.device_put(numpy.ones(1)))
+ready, wait = kind.is_ready, kind.block_until_ready
+kind.is_ready = lambda array: ready(array) and (array.ndim < 2 or ended.is_set())
+kind.block_until_ready = lambda array: wait(array) if array.ndim < 2 or ended.wait() else None
+"""
+
+
 @pytest.mark.parametrize("name", ["slow", "fast"])
 def test_the_page_shows_what_is_said_of_its_programs(watch, name):
-    said = watch((SHOWN / f"{name}.py").read_text("utf8"), name=f"{name}.py", options=[]).stderr
+    text = (SHOWN / f"{name}.py").read_text("utf8")
+    if name == "slow":
+        lines = text.splitlines()
+        assert lines[18].startswith("start") and lines[-1].startswith("print")
+        lines[18], lines[-1] = f"import held; {lines[18]}", f"{lines[-1]}; held.ended.set()"
+        text = "\n".join(lines)
+    said = watch(text, name=f"{name}.py", options=[], held=HELD).stderr
     assert masked(said) == masked((SHOWN / f"{name}.txt").read_text("utf8")), said
 
 
