@@ -127,7 +127,6 @@ class Moment:
     at: float
     compilations: int
     calls: int
-    operations: int
     sent: int
     last_wait: tuple[Place, str] | None
     unfinished: list[typing.Any]
@@ -141,7 +140,6 @@ class Span:
     start: int
     seconds: float
     calls: int
-    operations: int
     compilations: list[Compilation]
     sent: list[tuple[str, int]]
     unfinished: list[str]
@@ -149,42 +147,52 @@ class Span:
     late: list[float] = dataclasses.field(default_factory=list)
 
 
-def note(start: Moment, stop: Moment) -> None:
-    """Note a timing, a reading of a clock minus an earlier one, in the caller of the caller."""
-    watcher, frame = stop.watcher, reader(sys._getframe(2))
-    watcher.heard(watcher.span)(start, stop, frame)
-
-
-class Reading(float):
-    """What a clock said. The difference of two of them is a timing."""
+class Reading:
+    """What a clock said, a number of its kind. The difference of two of them is a timing."""
 
     moment: Moment
 
-    def __sub__(self, other: float) -> float:
+    def __sub__(self, other):
         """Return a difference, and note what happened meanwhile."""
         if isinstance(other, Reading):
-            note(other.moment, self.moment)
-        return float(self) - float(other)
+            watcher, frame = self.moment.watcher, reader(sys._getframe(1))
+            watcher.heard(watcher.span)(other.moment, self.moment, frame)
+        return super().__sub__(other)  # type: ignore[misc]
 
-    def __reduce__(self) -> tuple[type, tuple[float]]:
-        """Be a number where somebody pickles or copies it."""
-        return float, (float(self),)
+    def __reduce__(self):
+        """Be a plain number where somebody pickles or copies it."""
+        kind = type(self).__bases__[1]
+        return kind, (kind(self),)
 
 
-class Count(int):
-    """What a clock of nanoseconds said."""
+class Seconds(Reading, float):
+    """A reading in seconds, or what a program has made of one."""
 
-    moment: Moment
 
-    def __sub__(self, other: int) -> int:
-        """Return a difference, and note what happened meanwhile."""
-        if isinstance(other, Count):
-            note(other.moment, self.moment)
-        return int(self) - int(other)
+class Count(Reading, int):
+    """A reading in nanoseconds, or what a program has made of one."""
 
-    def __reduce__(self) -> tuple[type, tuple[int]]:
-        """Be a number where somebody pickles or copies it."""
-        return int, (int(self),)
+
+def still_a_reading(name: str):
+    """Return a method for what remains a reading, such as one in milliseconds."""
+
+    def method(self, *others):
+        value = getattr(super(Reading, self), name)(*others)
+        kind = {float: Seconds, int: Count}.get(type(value))
+        return made(kind, value, self.moment) if kind else value
+
+    return method
+
+
+for name in "mul rmul truediv floordiv round".split():
+    setattr(Reading, f"__{name}__", still_a_reading(f"__{name}__"))
+
+
+def made(kind, value, moment: Moment):
+    """Return a number as a reading."""
+    found = kind(value)
+    found.moment = moment
+    return found
 
 
 class Arrival(importlib.abc.MetaPathFinder):
@@ -200,30 +208,13 @@ class Arrival(importlib.abc.MetaPathFinder):
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)
-        if spec is not None and spec.loader is not None:
+        if spec and spec.loader:
             load = spec.loader.exec_module
-
-            def loaded(module):
-                load(module)
-                self.then()
-
-            spec.loader.exec_module = loaded
+            spec.loader.exec_module = lambda module: (
+                load(module),
+                self.then(),
+            )  # type: ignore[method-assign, assignment]
         return spec
-
-
-class Reasons(logging.Filter):
-    """Hands messages of a logger on, and keeps them from being shown unless they were before."""
-
-    def __init__(self, logger: logging.Logger, hear, asked: bool) -> None:
-        """Take the logger, who hears its messages, and whether somebody else asked for them."""
-        super().__init__()
-        self.hear, self.shown = hear, logger.getEffectiveLevel()
-        self.asked = asked
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Say whether a message is shown."""
-        heard = self.hear(record)
-        return record.levelno >= self.shown and (self.asked or not heard)
 
 
 class After:
@@ -246,29 +237,7 @@ class After:
         """Return a function that calls both, or ours."""
         if theirs is None:
             return self.ours
-
-        def called(*args):
-            self.ours(*args)
-            theirs(*args)
-
-        return called
-
-
-class Warned:
-    """Python's `warnings` as JAX's compiler sees it."""
-
-    def __init__(self, module: types.ModuleType, hear) -> None:
-        """Take the module, and who hears the warnings; it answers whether one is for him alone."""
-        self.module, self.hear = module, hear
-
-    def __getattr__(self, name: str) -> typing.Any:
-        """Return what the module has."""
-        return getattr(self.module, name)
-
-    def warn(self, message, category=None, stacklevel=1, **options) -> None:
-        """Warn, unless nobody would have been warned without the watcher."""
-        if not self.hear(str(message)):
-            self.module.warn(message, category, stacklevel + 1, **options)
+        return lambda *args: (self.ours(*args), theirs(*args))
 
 
 def named(path: str) -> typing.Any:
@@ -290,7 +259,7 @@ class Watcher:
         self.shapes: dict[tuple[Place, Place], dict] = {}
         self.waits: dict[tuple[Place, str], list] = {}
         self.operations: collections.Counter = collections.Counter()
-        self.called = self.ran = self.moments = 0
+        self.called = self.calls = self.moments = 0
         self.lowering = ("a function", "")
         self.functions: dict[str, int] = {}
         self.kinds: typing.Any = weakref.WeakKeyDictionary()
@@ -315,13 +284,11 @@ class Watcher:
     def watch_clocks(self) -> None:
         """Replace the clocks of `time` and `timeit`."""
         for name in CLOCKS:
-            for of, kind in ((name, Reading), (f"{name}_ns", Count)):
-                if hasattr(time, of):
-                    setattr(time, of, self.clock(getattr(time, of), kind))
+            for of, kind in ((name, Seconds), (f"{name}_ns", Count)):
+                setattr(time, of, self.clock(getattr(time, of), kind))
         timer = time.perf_counter
         timeit.default_timer = timer
-        own = timeit.Timer.__init__, timeit.timeit, timeit.repeat
-        for function in own:
+        for function in timeit.Timer.__init__, timeit.timeit, timeit.repeat:
             given = function.__defaults__ or ()
             function.__defaults__ = tuple(
                 timer if each is now else each for each in given
@@ -339,8 +306,7 @@ class Watcher:
             if path == "<timeit-src>" or ours(path):
                 found = place(frame)
                 if found and (noted := moment(found)):
-                    value = kind(value)
-                    value.moment = noted
+                    return made(kind, value, noted)
             return value
 
         return reading
@@ -349,21 +315,18 @@ class Watcher:
         """Return what has happened until now."""
         at = now()
         arrays = [each() for each in self.latest]
-        unfinished = [
-            each for each in arrays if each is not None and not ready(each)
-        ]
-        unfinished += torch_stream()
-        counts = len(self.compilations), self.called, self.ran
+        late = [e for e in arrays if e is not None and not ready(e)]
         self.moments += 1
         return Moment(
             self,
             self.moments,
             found,
             at,
-            *counts,
+            len(self.compilations),
+            self.calls,
             self.sent_count,
             self.last_wait,
-            unfinished,
+            late + torch_stream(),
         )
 
     def span(self, start: Moment, stop: Moment, frame) -> None:
@@ -374,19 +337,15 @@ class Watcher:
         number = stop.sent - start.sent
         before = {id(each) for each in start.unfinished}
         late = [each for each in stop.unfinished if id(each) not in before]
+        functions = self.functions.items()
         found = Span(
             start.number,
             stop.at - start.at,
             stop.calls - start.calls,
-            stop.operations - start.operations,
             self.compilations[start.compilations : stop.compilations],
             list(self.sent)[-number:] if number else [],
             list(map(described, late)),
-            {
-                name
-                for name, last in self.functions.items()
-                if last > start.calls + start.operations
-            },
+            {name for name, last in functions if last > start.calls},
         )
         key = start.place, stop.place
         spans = self.spans.setdefault(key, [])
@@ -438,19 +397,18 @@ class Watcher:
             named("jax._src.api")._post_hook_state = after
         if execute is not None:
             self.watch_execution(execute)
-        asked = bool(getattr(jax.config, "jax_explain_cache_misses", False))
         for logger, hear in (
             (reasons, self.explained),
             (lowering, self.lowered),
         ):
             if logger is not None:
-                logger.addFilter(Reasons(logger, hear, asked))
+                logger.addFilter(self.unless_heard(logger, hear))
         if lowering is not None:
             lowering.setLevel(logging.DEBUG)
         if warned is not None:
-            named("jax._src.interpreters.mlir").warnings = Warned(
-                warned, self.warned
-            )
+            mlir = named("jax._src.interpreters.mlir")
+            mlir.warnings = types.SimpleNamespace(**vars(warned))
+            mlir.warnings.warn = self.unless_ours(warned.warn)
         if array is not None:
             self.watch_array(array)
         self.watch_options()
@@ -468,9 +426,30 @@ class Watcher:
             try:
                 self.jax.config.update(name, value)
             except AttributeError:
-                self.unseen.append(
-                    f"{name}: JAX {self.jax.__version__} has no such option"
-                )
+                version = self.jax.__version__
+                text = f"{name}: JAX {version} has no such option"
+                self.unseen.append(text)
+
+    def unless_heard(self, logger: logging.Logger, hear):
+        """Return a filter that hands messages on, and shows those that would have been shown."""
+        level = logger.getEffectiveLevel()
+        asked = getattr(self.jax.config, "jax_explain_cache_misses", False)
+
+        def shown(record: logging.LogRecord) -> bool:
+            heard = hear(record)
+            return record.levelno >= level and (asked or not heard)
+
+        return shown
+
+    def unless_ours(self, warn):
+        """Return a function that warns, unless nobody would have been warned without the watcher."""
+
+        @functools.wraps(warn)
+        def warning(message, category=None, stacklevel=1, **options):
+            if not self.warned(str(message)):
+                warn(message, category, stacklevel + 1, **options)
+
+        return warning
 
     def heard(self, function):
         """Return a function of the watcher that neither raises nor calls itself."""
@@ -482,7 +461,7 @@ class Watcher:
             self.inside.yes = True
             try:
                 return function(*args, **kwargs)
-            except Exception as error:
+            except Exception as error:  # The program goes on.
                 text = f"{function.__name__}: {type(error).__name__}: {error}"
                 if text not in self.unseen:
                     self.unseen.append(text)
@@ -532,13 +511,12 @@ class Watcher:
     def note(self, name: str, own: bool, leaves, frame) -> Place | None:
         """Note that a program has been started, and keep one of its results."""
         found = place(frame)
+        self.calls += 1
         if own:
             self.called += 1
-        else:
-            self.ran += 1
-            if found and not of_keys(name, leaves):
-                self.operations[found] += 1
-        self.functions[name] = self.called + self.ran
+        elif found and not of_keys(name, leaves):
+            self.operations[found] += 1
+        self.functions[name] = self.calls
         if leaves:
             first, last = leaves[0], leaves[-1]
             kept = first if first.size < last.size else last
@@ -630,7 +608,7 @@ class Watcher:
         """
         if found is None:
             return
-        calls = self.called + self.ran
+        calls = self.calls
         wait = self.waits.setdefault((found, what), [0, 0.0, calls, 0, 0])
         wait[0] += wait[3] != calls
         wait[1] += seconds
