@@ -17,7 +17,7 @@ from tests.pitfalls.test_log_reader import wanted
 
 ROOT = pathlib.Path(__file__).parents[2]
 
-# The programs of the page, and what is said of them.
+# The programs of the page and of lesson 14, and what is said of them.
 SHOWN = pathlib.Path(__file__).with_name("watch")
 HEAD = """\
 import time
@@ -298,8 +298,8 @@ kind.block_until_ready = lambda array: wait(array) if array.ndim < 2 or ended.wa
 """
 
 
-@pytest.mark.parametrize("name", ["slow", "fast"])
-def test_the_page_shows_what_is_said_of_its_programs(watch, name):
+@pytest.mark.parametrize("name", ["slow", "fast", "lesson", "lesson_fast"])
+def test_pages_show_what_is_said_of_their_programs(watch, name):
     text = (SHOWN / f"{name}.py").read_text("utf8")
     if name == "slow":
         lines = text.splitlines()

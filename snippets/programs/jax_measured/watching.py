@@ -695,9 +695,11 @@ class Watcher:
         self.looked = now()
         arrays = self.jax.live_arrays()
         held = sum(each.nbytes for each in arrays)
-        if held <= 1.1 * self.peak:
+        # Names may have come a moment after the arrays.
+        known = self.holders or held < 0.9 * self.peak
+        if known and held <= 1.1 * self.peak:
             return
-        self.peak, self.holders = held, {}
+        self.peak, self.holders = max(held, self.peak), {}
         while frame is not None:
             if ours(frame.f_code.co_filename):
                 spaces += frame.f_locals, frame.f_globals
