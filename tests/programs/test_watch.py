@@ -169,6 +169,19 @@ CASES = {
         "jax.jit(lambda x: x - 1)",
         "plus",
     ),
+    "a_new_function_of_a_library": (
+        "again",
+        "2 × the function object",
+        """
+        of_a_library = "make = lambda: jax.jit(lambda x: x - 3)"
+        exec(compile(of_a_library, "/site-packages/library.py", "exec"))
+        kept = make()
+        for _ in range(3):
+            {}(x)  #!
+        """,
+        "make()",
+        "kept",
+    ),
     "a_weak_type": (
         "again",
         "1 × a weak type: at mean",
@@ -225,15 +238,21 @@ def written(right):
     return text, lines
 
 
+# Where the machine is busy, a wait for little work may last as long as one for much.
+PATIENT = "from jax_measured import reporting\nreporting.LONG = float('inf')\n"
+
+
 @pytest.fixture(scope="module")
 def watch(installed, tmp_path_factory):
     """Return a function that watches a program, in a folder of its own, with a module `held`."""
+    patient = tmp_path_factory.mktemp("patient")
+    (patient / "sitecustomize.py").write_text(PATIENT, "utf8")
 
     def run(source, *words, name="train.py", options=("--json",), held=""):
         folder = tmp_path_factory.mktemp("watched")
         (folder / "held.py").write_text(held, "utf8")
         (folder / name).write_text(source, "utf8")
-        own = {"PYTHONPATH": str(installed), "JAX_PLATFORMS": "cpu"}
+        own = {"PYTHONPATH": f"{patient}{os.pathsep}{installed}", "JAX_PLATFORMS": "cpu"}
         program = ["-m", name.removesuffix(".py")] if "-m" in words else [name]
         words = [word for word in words if word != "-m"]
         return subprocess.run(
@@ -264,6 +283,12 @@ def test_a_mistake_is_named_at_its_line(wrong, case):
     (found,) = [each for each in wrong["findings"] if each["line"] == line]
     assert found["kind"] == kind and found["file"] == "train.py"
     assert said in found["text"] or said in found["text"].replace("f32", "float32")
+
+
+def test_what_a_library_makes_anew_belongs_under_jit(wrong):
+    said = [each["text"] for each in wrong["findings"] if "function object" in each["text"]]
+    fixes = sorted(text.partition("To do: ")[2] for text in said)
+    assert [fix[:8] for fix in fixes] == ["make the", "put the "]
 
 
 def test_nothing_else_is_named(wrong):

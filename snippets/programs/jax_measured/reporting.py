@@ -16,6 +16,7 @@ import textwrap
 import typing
 
 from . import raising
+from .timer import in_unit
 from .watching import (
     Arrival,
     Compilation,
@@ -34,6 +35,7 @@ MANY, LARGE = 100, 1_000_000
 # A wait that lasts longer is for work that is worth it; the part of a timing that is worth a word.
 LONG, PART = 0.1, 0.05
 NAMED, MOST = 5, 20
+UNDER_JIT = "put the call into a function under jit"
 WRAPPED: dict = {"width": 79, "subsequent_indent": "    "}
 WRAPPED |= {"break_long_words": False, "break_on_hyphens": False}
 # What shells say of a program that Ctrl-C has ended.
@@ -47,7 +49,6 @@ PAGES = {
     "operations": "claims/jax_docs.html#operations-without-jit",
     "constant": "tracing/tracing.html#what-is-frozen",
     "donated": "start/arrays.html#some-donated-buffers-were-not-usable",
-    "memory": "pitfalls/out_of_memory.html#who-holds-the-memory",
     "again": "tracing/retracing.html#what-a-log-says",
 }
 HEAD = '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
@@ -84,14 +85,6 @@ def times(number: int) -> str:
     return "once" if number == 1 else f"{number} times"
 
 
-def duration(seconds: float) -> str:
-    """Return seconds in three digits."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds * 1e6:.3g} µs"
-
-
 def size(number: float) -> str:
     """Return bytes in three digits."""
     for unit in ("bytes", "kB", "MB", "GB"):
@@ -103,23 +96,22 @@ def size(number: float) -> str:
 
 def matcher(pattern: str) -> typing.Callable[[str], bool]:
     """Return what says whether a line is as a pattern says, as `matcher` of docs/_static/logs.js does."""
-    seen: set[str] = set()
-    source = ""
-    for piece in re.split(r"(…|\b[A-Z]\b)", pattern):
-        if piece == "…":
-            source += ".*"
-        elif not re.fullmatch("[A-Z]", piece):
-            source += re.escape(piece)
-        else:
-            source += (
-                f"(?P={piece})" if piece in seen else rf"(?P<{piece}>[^\[\]]*)"
-            )
-            seen.add(piece)
+    seen: list[str] = []
+
+    def piece(found: re.Match) -> str:
+        letter = found[0]
+        if letter == "…":
+            return ".*"
+        seen.append(letter)
+        again = letter in seen[:-1]
+        return f"(?P={letter})" if again else rf"(?P<{letter}>[^\[\]]*)"
+
+    source = re.sub(r"…|\b[A-Z]\b", piece, re.escape(pattern))
     whole = re.compile(source, re.IGNORECASE)
 
     def fits(line: str) -> bool:
         found = whole.fullmatch(line)
-        values = list(found.groupdict().values()) if found else []
+        values = found.groupdict().values() if found else ()
         return found is not None and len({*values}) == len(values)
 
     return fits
@@ -220,7 +212,7 @@ def compiled_again(watcher: Watcher) -> list[Finding]:
         if len(group) < (2 if own else OFTEN):
             continue
         seconds, page = sum(each.seconds for each in later), None
-        text = f"`{name}`, an operation outside of jit, was compiled {times(len(group))}: put it into a function under jit, or keep the shape"
+        text = f"`{name}`, an operation outside of jit, was compiled {times(len(group))}: {UNDER_JIT}, or keep the shape"
         if own:
             reasons: dict[tuple, list] = {}
             for number, each in enumerate(later, 1):
@@ -232,6 +224,9 @@ def compiled_again(watcher: Watcher) -> list[Finding]:
                 for cause, lines in reasons.items()
             )
             text = f"`{name}` was compiled {times(len(group))}: {said}"
+            if not ours(group[0].defined or "<"):
+                # A library makes it in each call.
+                fix, page = UNDER_JIT, PAGES["operations"]
             text += f". To do: {fix}" if fix else ""
         page = page or PAGES["operations"]
         at = later[0].place if own else group[-1].place
@@ -279,6 +274,7 @@ def compiling(watcher: Watcher, key, spans, busy: list[Span]) -> list[Finding]:
     what = f"{len(names)} functions" if names[1:] else f"`{names[0]}`"
     since = f"since line {key[0][1]}"
     which = f"{len(with_it)} of {len(spans)} timings {since} include"
+    which += "" if with_it[1:] else "s"
     which = which if spans[1:] else f"the timing {since} includes"
     text = f"{which} compiling {what}: call once before the clock starts"
     return [finding("compiled", key[1], text, seconds)]
@@ -294,7 +290,7 @@ def unfinished(stop: Place, spans: list[Span]) -> list[Finding]:
     if not early:
         return []
     late = [each for span in early for each in span.late]
-    after = late and f", and was there {duration(sum(late) / len(late))} later"
+    after = late and f", and was there {in_unit(sum(late) / len(late))} later"
     text = f"the clock is read before {early[0].unfinished[-1]} is finished ({times(len(early))}){after or ''}: wait with jax.block_until_ready"
     return [finding("unfinished", stop, text, sum(late) if late else None)]
 
@@ -410,21 +406,17 @@ class Report:
     def head(self) -> str:
         """Return how much was found, in one line."""
         number = len(self.findings)
-        what = {0: "nothing found", 1: "1 finding"}.get(
-            number, f"{number} findings"
-        )
-        return f"{what} in {self.program}, which took {duration(self.seconds)}"
+        what = f"{number} finding{'s' * (number > 1)}"
+        what = what if number else "nothing found"
+        return f"{what} in {self.program}, which took {in_unit(self.seconds)}"
 
     def held(self) -> str:
         """Return how much memory arrays took, and who held it."""
         if not self.memory["bytes"]:
             return ""
-        holders = sorted(
-            self.memory["holders"].items(), key=lambda item: -item[1]
-        )
-        said = ", ".join(
-            f"{name} {size(number)}" for name, number in holders[:NAMED]
-        )
+        held = self.memory["holders"]
+        largest = sorted(held, key=held.get, reverse=True)[:NAMED]
+        said = ", ".join(f"{name} {size(held[name])}" for name in largest)
         text = f"arrays took {size(self.memory['bytes'])} at most"
         return f"{text}: {said}" if said else text
 
@@ -435,22 +427,21 @@ class Report:
         )
         lines = ["", f"{bold}jax-measured watch: {self.head()}{end}"]
         for each in self.findings:
-            spent = (
-                "" if each.seconds is None else f" [{duration(each.seconds)}]"
-            )
+            cost = each.seconds
+            spent = "" if cost is None else f" [{in_unit(cost)}]"
             at = f"{each.file}:{each.line}" if each.line else each.file
             said = textwrap.fill(f"{at}{spent} {each.text}", **WRAPPED)
             lines.append(said.replace(at, f"{bold}{at}{end}", 1))
             lines.append(f"    {dim}{book}{each.page}{end}")
         for of in self.timings[:MOST]:
             number = f"{of['times']} × " if of["times"] > 1 else ""
-            mean = duration(of["seconds"] / of["times"])
+            mean = in_unit(of["seconds"] / of["times"])
             right = "see above" if of["misleads"] else "nothing that misleads"
             at = f"{of['file']}:{of['from']}-{of['to']}"
             lines.append(f"timing {at}: {number}{mean}, {right}")
         if len(self.timings) > MOST:
             lines.append(f"{len(self.timings) - MOST} more timings: --json")
-        lines += [self.held()] if self.held() else []
+        lines += filter(None, [self.held()])
         lines += [f"not seen: {each}" for each in self.unseen]
         return "\n".join(lines)
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import collections
 import contextlib
 import dataclasses
-import dis
 import functools
 import importlib.abc
 import importlib.util
+import linecache
 import logging
 import os
 import queue
+import re
 import sys
 import sysconfig
 import threading
@@ -221,23 +222,16 @@ class After:
     """What JAX calls after each call of a compiled function, which its debugging sets anew."""
 
     def __init__(self, state, ours) -> None:
-        """Take the setting of JAX, and what is always called."""
-        self.state, self.ours = state, ours
+        """Take the setting of JAX, and what is called besides what JAX sets."""
+
+        def both(theirs):
+            if theirs is None:
+                return ours
+            return lambda *args: (ours(*args), theirs(*args))
+
+        self.set_global = lambda theirs: state.set_global(both(theirs))
+        self.set_local = lambda theirs: state.set_local(both(theirs))
         self.set_global(None)
-
-    def set_global(self, theirs) -> None:
-        """Call ours and theirs in all threads."""
-        self.state.set_global(self.both(theirs))
-
-    def set_local(self, theirs) -> None:
-        """Call ours and theirs in this thread."""
-        self.state.set_local(self.both(theirs))
-
-    def both(self, theirs):
-        """Return a function that calls both, or ours."""
-        if theirs is None:
-            return self.ours
-        return lambda *args: (self.ours(*args), theirs(*args))
 
 
 def named(path: str) -> typing.Any:
@@ -271,7 +265,8 @@ class Watcher:
         self.constants: dict[tuple[str, str], tuple[Place | None, str]] = {}
         self.donated: dict[tuple[str, str], tuple[Place | None, str]] = {}
         self.durations: dict[str, float] = {}
-        self.peak, self.holders, self.looked = 0, {}, 0.0
+        self.peak, self.looked = 0, 0.0
+        self.holders: collections.Counter = collections.Counter()
         self.unseen: list[str] = []
         self.last_wait: tuple[Place, str] | None = None
         self.waiting: queue.SimpleQueue = queue.SimpleQueue()
@@ -397,21 +392,20 @@ class Watcher:
             named("jax._src.api")._post_hook_state = after
         if execute is not None:
             self.watch_execution(execute)
-        for logger, hear in (
-            (reasons, self.explained),
-            (lowering, self.lowered),
-        ):
-            if logger is not None:
-                logger.addFilter(self.unless_heard(logger, hear))
-        if lowering is not None:
-            lowering.setLevel(logging.DEBUG)
+        self.listen(reasons, self.explained)
+        self.listen(lowering, self.lowered, logging.DEBUG)
         if warned is not None:
             mlir = named("jax._src.interpreters.mlir")
             mlir.warnings = types.SimpleNamespace(**vars(warned))
             mlir.warnings.warn = self.unless_ours(warned.warn)
         if array is not None:
             self.watch_array(array)
-        self.watch_options()
+        for name, value in OPTIONS.items():
+            if hasattr(jax.config, name):
+                jax.config.update(name, value)
+            else:
+                text = f"{name}: JAX {jax.__version__} has no such option"
+                self.unseen.append(text)
         jax.monitoring.register_event_duration_secs_listener(self.lasted)
         for module, name in (
             (jax, "device_put"),
@@ -420,26 +414,19 @@ class Watcher:
         ):
             setattr(module, name, self.sending(getattr(module, name)))
 
-    def watch_options(self) -> None:
-        """Turn on what JAX tells if it is asked."""
-        for name, value in OPTIONS.items():
-            try:
-                self.jax.config.update(name, value)
-            except AttributeError:
-                version = self.jax.__version__
-                text = f"{name}: JAX {version} has no such option"
-                self.unseen.append(text)
-
-    def unless_heard(self, logger: logging.Logger, hear):
-        """Return a filter that hands messages on, and shows those that would have been shown."""
-        level = logger.getEffectiveLevel()
+    def listen(self, logger, hear, level: int = 0) -> None:
+        """Hear the messages of a logger, of which those are shown that would have been shown."""
+        if logger is None:
+            return
+        before = logger.getEffectiveLevel()
         asked = getattr(self.jax.config, "jax_explain_cache_misses", False)
 
         def shown(record: logging.LogRecord) -> bool:
             heard = hear(record)
-            return record.levelno >= level and (asked or not heard)
+            return record.levelno >= before and (asked or not heard)
 
-        return shown
+        logger.addFilter(shown)
+        logger.setLevel(level or logger.level)
 
     def unless_ours(self, warn):
         """Return a function that warns, unless nobody would have been warned without the watcher."""
@@ -693,30 +680,25 @@ class Watcher:
     def look(self, frame: types.FrameType | None, *spaces: dict) -> None:
         """Add up all arrays, and find out who holds them where they are more than before."""
         self.looked = now()
-        arrays = self.jax.live_arrays()
-        held = sum(each.nbytes for each in arrays)
+        held = sum(each.nbytes for each in self.jax.live_arrays())
         # Names may have come a moment after the arrays.
         known = self.holders or held < 0.9 * self.peak
         if known and held <= 1.1 * self.peak:
             return
-        self.peak, self.holders = max(held, self.peak), {}
+        self.peak, self.holders = max(held, self.peak), collections.Counter()
         while frame is not None:
             if ours(frame.f_code.co_filename):
                 spaces += frame.f_locals, frame.f_globals
             frame = frame.f_back
         seen: set[int] = set()
         for name, value in [item for each in spaces for item in each.items()]:
+            leaves: list = []
             with contextlib.suppress(Exception):  # It is a tree of no order.
-                value = self.leaves(value)
-            own = [
-                leaf
-                for leaf in (value if isinstance(value, list) else [])
-                if isinstance(leaf, self.jax.Array) and id(leaf) not in seen
-            ]
-            size = sum(getattr(leaf, "nbytes", 0) for leaf in own)
-            seen |= {id(leaf) for leaf in own}
-            if size:
-                self.holders[name] = self.holders.get(name, 0) + size
+                leaves = self.leaves(value)
+            for leaf in leaves:
+                if isinstance(leaf, self.jax.Array) and id(leaf) not in seen:
+                    seen.add(id(leaf))
+                    self.holders[name] += getattr(leaf, "nbytes", 0)
 
     def end(self, names: dict) -> None:
         """Wait for arrays that are followed, and look at the memory for the last time."""
@@ -775,26 +757,13 @@ def of_keys(name: str, leaves) -> bool:
     return dtype.startswith("key") or dtype == "uint32"
 
 
-@functools.cache
-def names_on(code: types.CodeType, first: int, last: int) -> frozenset[str]:
-    """Return the names that the lines of a function use, in functions within them, too."""
-    found = set()
-    for step in dis.get_instructions(code):
-        line = step.positions and step.positions.lineno
-        if line and first <= line <= last:
-            if isinstance(step.argval, str):
-                found.add(step.argval)
-            elif isinstance(step.argval, types.CodeType):
-                found |= names_on(step.argval, first, last)
-    return frozenset(found)
-
-
 def shapes(frame, start: Place, stop: Place) -> dict[str, tuple[str, tuple]]:
     """Return {name: (package and dtype, shape)} of the arrays that the lines of a timing name."""
     if frame is None or {start[0], stop[0]} != {frame.f_code.co_filename}:
         return {}
     found = {}
-    for name in names_on(frame.f_code, start[1], stop[1]):
+    lines = linecache.getlines(start[0])[start[1] - 1 : stop[1]]
+    for name in re.findall(r"\b[^\W\d]\w*", "".join(lines)):
         value = frame.f_locals.get(name, frame.f_globals.get(name))
         dtype, shape = (getattr(value, of, None) for of in ("dtype", "shape"))
         if dtype is not None and isinstance(shape, tuple) and shape:
