@@ -476,7 +476,7 @@ def report_of(
     if error is not None and (known := raising.answer(error)):
         at, text, page = known
         found.insert(0, finding("raised", at, text, page=page))
-    memory = {"bytes": watcher.peak, "holders": watcher.holders}
+    memory = {"bytes": watcher.peak, "holders": dict(watcher.holders)}
     unseen = watcher.unseen + other_clocks(program)
     return Report(program, seconds, status, found, listed, memory, unseen)
 
