@@ -45,8 +45,8 @@ def check_clipped(clipped):
     mistakes = {
         "the gradients reach Adam as they are; clip them before, since "
         "`optax.chain` calls the first one first": second(raw),
-        "each element is clipped by itself, which gives the gradient another direction; clip "
-        "the norm of all": second(np.clip(raw, -5, 5)),
+        "each element is clipped by itself, which gives the gradient another "
+        "direction; clip the norm of all": second(np.clip(raw, -5, 5)),
         "the gradients are clipped to a norm of 1, not of `limit`": second(
             raw / np.array([[50], [1.53**0.5]])
         ),
