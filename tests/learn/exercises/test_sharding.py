@@ -45,7 +45,8 @@ def of_two_arrays(state, batch):
 
 def parameters_alone_replicated(state, batch):
     params, *rest = state
-    return (jax.device_put(params, WHOLE), *rest), jax.device_put(batch, ROWS)
+    state = type(state)([jax.device_put(params, WHOLE), *rest])
+    return state, jax.device_put(batch, ROWS)
 
 
 def leaves(state, batch):
