@@ -183,23 +183,27 @@ def in_two_processes(program, answer):
             free.bind(("localhost", 0))
             port = free.getsockname()[1]
         paths = [pathlib.Path(folder, str(number)) for number in range(2)]
+        processes = []
         for number, path in enumerate(paths):
+            log = started.enter_context(path.with_suffix(".log").open("w"))
             process = subprocess.Popen(
                 [sys.executable, file, str(number), str(port), path],
                 env=environment,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
+                stderr=log,
             )
+            processes.append(process)
             started.callback(process.wait)
             started.callback(process.kill)
             started.callback(process.stdin.close)
-        return _awaited(paths)
+        return _awaited(paths, processes)
 
 
-def _awaited(paths):
+def _awaited(paths, processes):
     last = time.monotonic() + LIMIT
     while True:
+        ended = [process.poll() is not None for process in processes]
         written = [path.exists() for path in paths]
         records = [
             json.loads(path.read_text("utf8")) if ready else {}
@@ -215,6 +219,16 @@ def _awaited(paths):
                 )
         if all(written):
             return [record["found"] for record in records]
+        for number, path in enumerate(paths):
+            if ended[number] and not written[number]:
+                said = (
+                    path.with_suffix(".log")
+                    .read_text("utf8", "replace")
+                    .splitlines()
+                )
+                raise AssertionError(
+                    f"process {number} of two ends: {(said or [''])[-1]}"
+                )
         assert time.monotonic() < last, (
             f"two processes with this have not come to an end in {LIMIT} s; "
             "one waits for the other, for example"

@@ -115,8 +115,8 @@ def check_log_mean(log_mean):
     for run, steps in zip(runs, (25, 11), strict=False):
         for process, (calls, _, what) in enumerate(run):
             assert what != "waits", (
-                f"process {process} calls the collective for the {len(calls)}. "
-                f"time, and process {1 - process} has returned after "
+                f"process {process} calls the collective for the "
+                f"{len(calls)}. time, and process {1 - process} has returned after "
                 f"{len(run[1 - process][0])} calls: one waits for the other "
                 "forever"
             )
@@ -124,8 +124,8 @@ def check_log_mean(log_mean):
             assert calls, "no mean over the processes is taken"
             right = [n + 100.0 * process for n in range(0, steps, 10)]
             assert len(calls) == len(right), (
-                f"the mean of {steps} steps is taken {len(calls)} times; every "
-                "tenth step needs it, from 0"
+                f"the mean of {steps} steps is taken {len(calls)} times; "
+                "every tenth step needs it, from 0"
             )
             assert calls == right, (
                 f"process {process} passes {calls} to the collective; its "
@@ -159,7 +159,7 @@ def check_step_to_restore(step_to_restore):
             200,
         ),
         "two of three have saved step 300, and all step 50": (
-            [[300, 50], [50, 300], [100, 50]],
+            [[300, 50], [100, 50], [50, 300]],
             50,
         ),
         "there is one process, whose last step is 40": ([[40, 9, 20]], 40),

@@ -9,7 +9,7 @@ def global_rows(mesh, own):
     `own`, in NumPy, has those of this process. The mesh has all devices of
     all processes along its axis "data".
     """
-    raise NotImplementedError
+    return jax.device_put(own, jax.NamedSharding(mesh, jax.P("data")))
 
 
 def rows_of(count, process, processes):
