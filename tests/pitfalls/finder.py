@@ -42,7 +42,9 @@ SCRIPTS = (
 )
 SCRIPT = "".join((ROOT / name).read_text("utf8") for name in SCRIPTS)
 # Where the first link of an entry leads.
-LINKS = dict(re.findall(r"^:::\{error-entry\} (\w+: .+)\n.*?\]\((.+?)\)", LIST, re.MULTILINE))
+LINKS = dict(
+    re.findall(r"^:::\{error-entry\} (\w+: .+)\n(?::fix: .+\n)?.*?\]\((.+?)\)", LIST, re.MULTILINE)
+)
 
 # Pastes a text into the field, and returns what is said above the entries, what is known of the
 # text besides, and the entries.
