@@ -47,7 +47,6 @@
     "jaxlib.xla_extension.ArrayImpl": "jax.Array",
     "jaxlib.xla_extension": "jax.errors.JaxRuntimeError, jax.Device and others",
     "jax.sharding.use_mesh": "jax.set_mesh",
-    "jax.lax.pvary": "jax.lax.pcast(…, to='varying')",
     "clip a_max": "jnp.clip(x, max=…)",
     "clip a_min": "jnp.clip(x, min=…)",
     "jit abstracted_axes": "jax.export with symbolic sizes",
@@ -127,15 +126,15 @@
   const PACKAGE = /(?:(?:site|dist)-packages\/|\b(?=jax\/_src\/))(\w+)\//g;
 
   // Errors that are said by another package, or by Python, in words that JAX does not use.
+  const CUDA = /^(?:\w+: )?CUDA (?:error: |driver init)/;
   const OTHERS = [
+    ["PyTorch", CUDA],
     ["NumPy", /inhomogeneous shape|operands could not be broadcast together|not aligned: \d|matmul: Input operand|only (?:length-1|size-1) arrays can be converted|np\.\w+ was removed in the NumPy|numpy\.dtype size changed|compiled using NumPy 1/],
     ["Warp", /\bWarp CUDA error/],
-    ["PyTorch", /^(?:RuntimeError: |AcceleratorError: )?CUDA (?:error: |driver initialization failed)|mat1 and mat2|\btorch\.\w*OutOfMemoryError|CUDA out of memory\. Tried|Expected all tensors to be on the same device|TORCH_USE_CUDA_DSA|\btorch\.cuda\.|Error\(s\) in loading state_dict|\btorch\._dynamo/],
+    ["PyTorch", /mat1 and mat2|\btorch\.\w*OutOfMemoryError|CUDA out of memory\. Tried|Expected all tensors to be on the same device|TORCH_USE_CUDA_DSA|\btorch\.cuda\.|Error\(s\) in loading state_dict|\btorch\._dynamo/],
     ["TensorFlow", /OOM when allocating tensor|tensorflow\.python|\{\{function_node|OperatorNotAllowedInGraph|\btf\.function\b|(?<!org_tensorflow\/)tensorflow\/(?:core|stream_executor)\//],
     ["Python", /^(?:KeyError|FileNotFoundError|PermissionError|RecursionError|KeyboardInterrupt|UnboundLocalError|IndentationError|SyntaxError|NameError|AssertionError)\b(?!.*axis name)|'NoneType' object|\b(?:list|tuple|string) index out of range|missing \d+ required (?:positional|keyword)|takes \d+ positional arguments? but|too many values to unpack|not enough values to unpack|object is not (?:callable|iterable|subscriptable)/],
   ];
-
-  const PYTORCHS = /^(?:\w+: )?CUDA (?:error: |driver init)/;
 
   // What to do about messages that no cell of the book raises, with their values; and whether no entry
   // is about them, however alike its words are.
@@ -167,17 +166,14 @@
     [/Indexer must have integer or boolean type, got indexer with type (\w+)/, ([, dtype]) => ["The index is ", code(dtype), ". Write ", code("i.astype(int)"), ", or ", code("//"), " where ", code("/"), " computes it."]],
   ];
 
-  // An error of Python that a function which JAX called back has raised, and its entry.
-  const CALLED_BACK = /\bin (?:pure|io)_callback_impl\b/;
-  const CALLBACK = "JaxRuntimeError: INTERNAL: CpuCallback error";
-  // What a check of Equinox says, unless it is of an entry of its own.
-  const CHECKED = /\b_?Eq(?:x|uinox)RuntimeError: (?!The maximum number of)/;
-  const CHECK = "EquinoxRuntimeError: … Above is the stack";
+  // What comes first, whatever the words: what a check of Equinox says, unless it is of an entry of its
+  // own, and an error of Python that a function which JAX called back has raised.
+  const FIRST = [
+    [/\b_?Eq(?:x|uinox)RuntimeError: (?!The maximum number of)/, "EquinoxRuntimeError: … Above is the stack"],
+    [/^(?![^]*RuntimeError\b)[^]*\bin (?:pure|io)_callback_impl\b/, "JaxRuntimeError: INTERNAL: CpuCallback error"],
+  ];
 
   const STATUS = /^\s*(?:INTERNAL|UNIMPLEMENTED|INVALID_ARGUMENT|FAILED_PRECONDITION|NOT_FOUND|UNKNOWN|ABORTED): /;
-
-  // What NumPy says in words with which an entry begins.
-  const UNLIKE = /inhomogeneous shape/;
 
   const MISSES = /TRACING CACHE MISS|PERSISTENT COMPILATION CACHE MISS|Finished (?:tracing|XLA compilation)|Compiling \S+ with global shapes/;
   const LOGGED = /^(?:[IW]\d{4} [\d:.]+|(?:INFO|WARNING|DEBUG)[: ]|20\d\d-\S+ [\d:.,]+:? [IW] )/;
@@ -401,7 +397,6 @@
     const page = pages.map(([address]) => DOCS.find(([pattern]) => pattern.test(address))).find(Boolean);
     if (page) sentences.push(["The message names a page of JAX's documentation; in this book see ", link(page[1], page[2]), "."]);
     const repository = own && other !== "Python" ? REPOSITORIES[{ NumPy: "numpy", PyTorch: "torch", TensorFlow: "tensorflow", Warp: "warp" }[other]] : repositoryOf(text);
-    const isBack = CALLED_BACK.test(text) && !/RuntimeError\b/.test(text);
-    return { sentences, unsure, needs: named ? undefined : needs, row: named?.row ?? (CHECKED.test(text) ? CHECK : isBack ? CALLBACK : undefined), source, doubt: named?.doubt || advice?.[2] || UNLIKE.test(line) || ((own || advice) && "some"), nothing: named?.nothing || (own && other !== "Python" && PYTORCHS.test(line)) || MISSES.test(text) && !/(?:Error|Exception)$/.test(type), repository };
+    return { sentences, unsure, needs: named ? undefined : needs, row: named?.row ?? FIRST.find(([words]) => words.test(text))?.[1], source, doubt: named?.doubt || advice?.[2] || other === "NumPy" || ((own || advice) && "some"), nothing: named?.nothing || (other === "PyTorch" && CUDA.test(line)) || MISSES.test(text) && !/(?:Error|Exception)$/.test(type), repository };
   };
 })();

@@ -3,7 +3,7 @@
 (() => {
   "use strict";
 
-  const { element, at, load } = window.book;
+  const { element, at, load, plainly, escaped } = window.book;
   const code = (text) => element("code", {}, text);
   const TITLES = { jax: "JAX", orbax_checkpoint: "Orbax", numpyro: "NumPyro", blackjax: "BlackJAX" };
   const titleOf = (name) => TITLES[name] ?? name[0].toUpperCase() + name.slice(1);
@@ -25,9 +25,7 @@
     return SEARCHES[first] ? SEARCHES[first] + name.split(".").at(-1) : SITES[first];
   };
 
-  const plainly = (text) => text.replace(/[`'"]/g, "").replace(/\s+/g, " ").trim();
   const letters = (text) => text.replace(/\W/g, "").length;
-  const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
   const FEWEST = 12;
   const PART = 0.6;
   const LONG = 24;

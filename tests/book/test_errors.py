@@ -154,3 +154,12 @@ def test_a_class_without_an_entry_still_needs_its_exemption(name):
     assert name in CLASSES and UNRAISED[name]
     raised = {kind for kind, _ in [*ENTRIES, *DECLARED]}
     assert name not in raised, f"{name} is raised now; remove it from UNRAISED"
+
+
+FIXES = re.findall(r"^:::\{error-entry\} .+\n:fix: (.+)$", LIST, re.MULTILINE)
+
+
+def test_code_that_an_entry_shows_as_its_fix_raises_no_error():
+    snippets = [pages.LIBRARY.find(name, "pitfalls") for names in FIXES for name in names.split()]
+    assert len(FIXES) >= 30
+    assert not [each.name for each in snippets if pages.LIBRARY.expected_error(each)]

@@ -108,7 +108,10 @@
   };
 
   const headingOf = (row) => row.querySelector("code").textContent;
+  // Also for the scripts that know more.
   const plainly = (text) => text.replace(/[`'"]/g, "").replace(/\s+/g, " ").trim();
+  const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+  Object.assign(window.book, { plainly, escaped });
 
   // A function that says what it counts that a message begins as a heading or a quotation does, in
   // which `…` stands for anything; null where it has too few letters for that to mean something.
@@ -117,9 +120,8 @@
     const pieces = words.split("…").map((piece) => piece.trim());
     const letters = pieces.join("").replace(/\W/g, "").length;
     if (letters < FEWEST_LETTERS) return null;
-    const escaped = pieces.map((piece) => piece.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
     const end = /\w$/.test(pieces.at(-1)) ? "\\b" : "";
-    const begins = new RegExp(`^${escaped.join(".{0,300}?")}${end}`, "is");
+    const begins = new RegExp(`^${pieces.map(escaped).join(".{0,300}?")}${end}`, "is");
     return (message) => (begins.test(plainly(message)) ? WORDED + LETTER * letters : 0);
   };
 
