@@ -1,4 +1,4 @@
-"""Lesson 15, a small language model: three exercises."""
+"""Lesson 16, a small language model: three exercises."""
 
 import jax
 import jax.numpy as jnp
