@@ -46,8 +46,9 @@ def multihead(state, x, heads, forbidden):
     y = jax.nn.dot_product_attention(
         query, key, value, mask=~forbidden[None, None]
     )
-    return y.reshape(x.shape) @ state["out_proj.weight"].T + (
-        state["out_proj.bias"]
+    return (
+        y.reshape(x.shape) @ state["out_proj.weight"].T
+        + (state["out_proj.bias"])
     )
 
 

@@ -14,7 +14,11 @@ FITTING = {
     "stages": [("trace", 0.001), ("run", 0.003)],
     "tree": {"params": {"w": "float32[2]", "b": []}, "steps": [1, None]},
     "placement": {"x": TWO, "scalar": {"shape": (), "devices": {"cpu": ()}}},
-    "grid": {"rows": ["b", "<a>"], "columns": ["a", "a", "n"], "shares": [[0, 1, 0], [0.125, 0.5, 1]]},
+    "grid": {
+        "rows": ["b", "<a>"],
+        "columns": ["a", "a", "n"],
+        "shares": [[0, 1, 0], [0.125, 0.5, 1]],
+    },
     "memory": {"before": {"arrays": 0}, "after": {"arrays": 2**20, "process": 3 * 2**20}},
 }
 
@@ -45,10 +49,14 @@ def test_a_picture_has_no_colour_of_one_theme_and_no_width_in_pixels_but_for_til
     assert "&lt;work&gt;" in html or kind != "timeline"
     for style in re.findall(r'style="([^"]*)"', html):
         for part in style.split(";"):
-            assert re.fullmatch(r"--(light|dark):#\w{6}|--(left|right):\d+px|--(n|rows):\d+|--share:\d+%", part)
+            assert re.fullmatch(
+                r"--(light|dark):#\w{6}|--(left|right):\d+px|--(n|rows):\d+|--share:\d+%", part
+            )
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("tree", "placement", "grid")])
+@pytest.mark.parametrize(
+    "kind", [kind for kind in KINDS if kind not in ("tree", "placement", "grid")]
+)
 def test_every_bar_can_be_tabbed_to(kind):
     points = drawn(kind, FITTING[kind]).css(".point")
     assert len(points) >= 2
