@@ -49,7 +49,7 @@ varied = settings(
     database=None,
 )
 # Of what takes a second or more for each example.
-seldom = settings(varied, max_examples=int(os.environ.get("BOOK_EXAMPLES", "4")))
+seldom = settings(varied, max_examples=int(os.environ.get("BOOK_EXAMPLES", "2")))
 
 
 class Place(NamedTuple):
