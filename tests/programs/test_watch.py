@@ -285,7 +285,7 @@ def test_a_mistake_is_named_at_its_line(wrong, case):
     assert said in found["text"] or said in found["text"].replace("f32", "float32")
 
 
-def test_what_a_library_makes_anew_belongs_under_jit(wrong):
+def test_a_function_that_a_library_makes_in_each_call_belongs_under_jit(wrong):
     said = [each["text"] for each in wrong["findings"] if "function object" in each["text"]]
     fixes = sorted(text.partition("To do: ")[2] for text in said)
     assert [fix[:8] for fix in fixes] == ["make the", "put the "]
