@@ -20,9 +20,9 @@ def check_gradient_for_y(gradient_for_y):
     assert not callable(found), (
         "it returns a function; call it with `x` and `y`"
     )
-    assert isinstance(found, jax.Array), (
-        f"it returns a {type(found).__name__}; the gradient with respect to "
-        "`y` is wanted, one array"
+    assert isinstance(found, jax.Array) and found.shape == (3,), (
+        f"it returns {found}, where the gradient with respect to `y` is "
+        "wanted, one array of its shape"
     )
     assert not np.allclose(found, of_x), (
         "this is the gradient with respect to `x`, the first argument; "

@@ -69,11 +69,11 @@ def check_average(average):
         "with a list in it, and a named tuple in that"
     )
     scale = np.asarray(found["scale"])
-    assert scale != 4, (
+    assert not np.array_equal(scale, 4), (
         "an average of 1 and a parameter of 5 become 4 with a decay of 0.75; "
         "the decay belongs to the average before"
     )
-    assert scale == 2, (
+    assert np.array_equal(scale, 2), (
         f"an average of 1 and a parameter of 5 become {scale} with a decay of "
         "0.75, and should be 0.75 * 1 + 0.25 * 5"
     )

@@ -86,7 +86,9 @@ def check_descend(descend):
             "the array that it was given is gone, and its caller may need "
             "it; don't donate it"
         )
-        assert np.allclose(found, right, atol=1e-5), (
+        assert np.shape(found) == x.shape and np.allclose(
+            found, right, atol=1e-5
+        ), (
             f"after {steps} steps with a rate of {rate} it returns {found}, "
             f"not {right}"
         )

@@ -245,6 +245,14 @@ def uphill(x, rate, steps):
     return solutions.descend(x, -rate, steps)
 
 
+def all_steps(x, rate, steps):
+    return jnp.stack([solutions.descend(x, rate, count) for count in range(steps)])
+
+
+def first_element(x, rate, steps):
+    return solutions.descend(x, rate, steps)[:1]
+
+
 def one_step(x, rate, steps):
     return solutions.step(x, rate)
 
@@ -501,6 +509,8 @@ WRONG = [
     (D, one_program_for_each_count, "four steps and five need 2"),
     (D, one_step_too_few, "after 4 steps with a rate of 0.5 it returns"),
     (D, one_step, "after 4 steps with a rate of 0.5 it returns"),
+    (D, all_steps, "after 4 steps with a rate of 0.5 it returns"),
+    (D, first_element, "after 4 steps with a rate of 0.5 it returns"),
     (D, uphill, "after 4 steps with a rate of 0.5 it returns"),
     (D, by_a_fixed_rate, "after 5 steps with a rate of 0.25 it returns"),
     (D, four_steps, "after 5 steps with a rate of 0.25 it returns"),
