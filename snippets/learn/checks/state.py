@@ -94,9 +94,9 @@ def check_average(average):
     )
 
 
-def trained(batches, rate, momentum):
-    """Return the parameter w (2,) after SGD with momentum, by NumPy."""
-    w, v = np.zeros(2), np.zeros(2)
+def trained(w, batches, rate, momentum):
+    """Return the parameter w (n,) after SGD with momentum, by NumPy."""
+    v = np.zeros_like(w)
     for x, y in batches:
         v = momentum * v + 2 * x.T @ (x @ w - y) / len(y)
         w = w - rate * v
@@ -110,7 +110,8 @@ def check_train(train):
         (draw(size=(3, 2)).astype("f"), draw(size=3).astype("f"))
         for _ in range(5)
     ]
-    params = {"w": jnp.zeros(2)}
+    start = np.array([0.5, -1.0])
+    params = {"w": jnp.array(start)}
     with counting() as three:
         found = train(params, batches[:3], 0.1, 0.9)
     assert found is not None, "it returns nothing; return the parameters"
@@ -118,14 +119,16 @@ def check_train(train):
         "the parameters that it was given are gone, and their caller may "
         "need them; donate nothing that comes from outside"
     )
-    assert not params["w"].any(), (
+    assert np.array_equal(params["w"], start), (
         "it changes the dictionary that it was given; return a new one"
     )
     assert jax.tree.structure(found) == jax.tree.structure(params), (
         "what it returns is not a dictionary of w, as the parameters are"
     )
-    right = trained(batches[:3], 0.1, 0.9)
-    assert not np.allclose(found["w"], trained(batches[:3], 0.1, 0.0)), (
+    right = trained(start, batches[:3], 0.1, 0.9)
+    assert not np.allclose(
+        found["w"], trained(start, batches[:3], 0.1, 0.0)
+    ), (
         "the parameters are those of SGD without momentum: the velocities "
         "that a step computes are gone after it, because `jit` passes the "
         "function a dictionary of its own; return them"
@@ -137,7 +140,7 @@ def check_train(train):
     with counting() as five:
         train(params, batches, 0.1, 0.9)
     found = train(params, batches, 0.05, 0.5)
-    right = trained(batches, 0.05, 0.5)
+    right = trained(start, batches, 0.05, 0.5)
     assert np.allclose(found["w"], right, atol=1e-5), (
         "a second run, with another rate and momentum, ends at "
         f"{found['w']}, not {right}; both are arguments, and the velocity "

@@ -197,6 +197,18 @@ def with_a_step_for_each_batch(params, batches, rate, momentum):
     return params
 
 
+def with_parameters_as_velocities(params, batches, rate, momentum):
+    velocities = params
+    for batch in batches:
+        params, velocities = jitted_step(params, velocities, batch, rate, momentum)
+    return params
+
+
+def from_zero(params, batches, rate, momentum):
+    params = jax.tree.map(jnp.zeros_like, params)
+    return trained_by(jitted_step, params, batches, rate, momentum)
+
+
 def by_a_fixed_momentum(params, batches, rate, momentum):
     return trained_by(jitted_step, params, batches, rate, 0.9)
 
@@ -357,6 +369,8 @@ WRONG = [
     (T, with_donated_parameters, "the parameters that it was given are gone"),
     (T, in_the_callers_dictionary, "it changes the dictionary"),
     (T, trained_and_dropped, "it returns nothing"),
+    (T, with_parameters_as_velocities, "after three steps the parameters are"),
+    (T, from_zero, "after three steps the parameters are"),
     (T, by_a_fixed_momentum, "with another rate and momentum"),
     (T, with_frozen_globals, "with another rate and momentum"),
     (T, by_a_fixed_rate, "with another rate and momentum"),
