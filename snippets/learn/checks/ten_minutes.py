@@ -9,9 +9,12 @@ from snippets.programs.practice import equations_of
 
 def check_without(without):
     """Raise AssertionError unless a changed copy is returned."""
-    for n, i in ((4, 2), (5, 0)):
-        x = jnp.arange(1.0, n + 1)
-        right = np.where(np.arange(n) == i, 0, x)
+    for values, i in (
+        ([1.5, 2.5, 1.5, -4.0], 2),
+        ([-1.5, 2.5, 3.0, -1.5, 2.5], 0),
+    ):
+        x = jnp.array(values)
+        right = np.where(np.arange(len(x)) == i, 0, x)
         found = without(x, i)
         assert found is not None, "it returns nothing; return the changed copy"
         assert not x.is_deleted(), (
@@ -27,39 +30,44 @@ def check_without(without):
         assert np.array_equal(found, right), (
             f"from {x}, without element {i}, it makes {found}, not {right}"
         )
+        assert found.dtype == x.dtype, (
+            f"from an array of {x.dtype} it makes one of {found.dtype}"
+        )
 
 
 def check_update(update):
     """Raise AssertionError unless new parameters are returned."""
-    params = {"w": jnp.array([1.0, 2.0]), "layer": {"b": jnp.array(4.0)}}
+    params = {"w": jnp.array([1.0, -2.0]), "layer": {"b": jnp.array(4.0)}}
     grads = {"w": jnp.array([1.0, 0.0]), "layer": {"b": jnp.array(2.0)}}
-    before = jax.tree.map(np.array, params)
+    before = jax.tree.map(np.array, (params, grads))
     found = update(params, grads, 0.5, 0.25)
     assert found is not None, (
         "it returns nothing; in JAX a step returns the new parameters"
     )
-    assert not any(leaf.is_deleted() for leaf in jax.tree.leaves(params)), (
+    given = jax.tree.leaves((params, grads))
+    assert not any(leaf.is_deleted() for leaf in given), (
         "the arrays that it was given are gone, and their caller may need "
         "them; don't donate them"
     )
-    same = jax.tree.map(np.array_equal, params, before)
+    same = jax.tree.map(np.array_equal, (params, grads), before)
     assert all(jax.tree.leaves(same)), (
         "it changes the dictionary that it was given; return a new one"
     )
-    assert jax.tree.structure(found) == jax.tree.structure(before), (
-        f"it returns a {type(found).__name__} that is not nested as `params` "
-        "is; return new parameters in the same dictionaries"
+    assert jax.tree.structure(found) == jax.tree.structure(params), (
+        "what it returns is not nested as `params` is; return new parameters "
+        "in the same dictionaries"
     )
     w, b = np.asarray(found["w"]), float(found["layer"]["b"])
-    assert not np.allclose(w, [0.5, 2.0]), (
+    assert not np.allclose(w, [0.5, -2.0]), (
         "this is gradient descent without the decay"
     )
-    assert np.allclose(w, [0.375, 1.75]) and np.isclose(b, 2.5), (
-        f"w becomes {w} and b {b}, and should become [0.375 1.75] and 2.5"
+    assert np.allclose(w, [0.375, -1.75]) and np.isclose(b, 2.5), (
+        f"w becomes {w} and b {b}, and should become [0.375 -1.75] and 2.5"
     )
-    others = [jnp.array(2.0), (jnp.array([1.0, -1.0]), jnp.ones((2, 3)))]
+    others = [jnp.array(2.1), (jnp.array([1.3, -1.0]), jnp.ones((2, 3)))]
     halves = jax.tree.map(lambda p: p / 2, others)
-    right = jax.tree.map(np.allclose, update(others, others, 0.25, 1), halves)
+    grads = jax.tree.map(jnp.array, others)
+    right = jax.tree.map(np.allclose, update(others, grads, 0.25, 1), halves)
     assert all(jax.tree.leaves(right)), (
         "with another rate and another decay it is wrong; use both as they "
         "are passed"
@@ -95,8 +103,19 @@ def check_losses_after(losses_after):
     program = jax.make_jaxpr(
         lambda: losses_after(loss, params, batch, rates)
     )()
-    names = {equation.primitive.name for equation in equations_of(program)}
-    assert not names & {"scan", "while"}, (
+    equations = list(equations_of(program))
+    assert not {"scan", "while"} & {
+        each.primitive.name for each in equations
+    }, (
         "right, but it takes one rate after the other, in a loop; `jax.vmap` "
         "computes all at once"
+    )
+    differences = [
+        each.outvars[0].aval.shape
+        for each in equations
+        if each.primitive.name == "sub"
+    ]
+    assert batch.shape in differences, (
+        "right, but the gradient is computed for each rate; compute it once, "
+        "for the parameters themselves"
     )

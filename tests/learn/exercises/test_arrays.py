@@ -47,6 +47,14 @@ def mask_with_inf(scores):
     return scores.at[i, i].set(jnp.inf)
 
 
+def mask_equal_numbers(scores):
+    return jnp.where(scores == jnp.diag(scores), -jnp.inf, scores)
+
+
+def mask_four(scores):
+    return scores.at[jnp.arange(4), jnp.arange(4)].set(-jnp.inf)
+
+
 def mask_and_drop(scores):
     i = jnp.arange(len(scores))
     scores = scores.at[i, i].set(-jnp.inf)
@@ -162,6 +170,10 @@ def counted_and_dropped(ids, size):
 
 def counted_by_histogram(ids, size):
     return jnp.histogram(ids, size, (0, size))[0].astype(jnp.int32)
+
+
+def counted_beyond_a_million(ids, size):
+    return jnp.zeros(size, jnp.int32).at[jnp.where(ids < 0, 10**6, ids)].add(1)
 
 
 def without_zero(ids, size):
@@ -309,11 +321,13 @@ WRONG = [
     (M, mask_rows, "numbers beside the diagonal have changed"),
     (M, mask_in_numpy, "it returns a ndarray"),
     (M, mask_with_a_large_number, "where -inf is wanted"),
-    (M, mask_three, "the diagonal is [-inf -inf -inf  15.]"),
-    (M, mask_the_other_diagonal, "the diagonal is [  0. -inf   8.]"),
+    (M, mask_three, "the diagonal is [-inf -inf -inf"),
+    (M, mask_the_other_diagonal, "the diagonal is [ 0.1 -inf  0.1]"),
     (M, mask_by_a_product, "0 times inf is nan"),
     (M, mask_above, "numbers beside the diagonal have changed"),
     (M, mask_with_inf, "the diagonal is [inf inf inf]"),
+    (M, mask_equal_numbers, "numbers beside the diagonal have changed"),
+    (M, mask_four, "the diagonal is [-inf -inf -inf -inf"),
     (M, mask_and_drop, "it returns nothing"),
     (M, mask_the_diagonal_alone, "the result has the shape (3,)"),
     (M, mask_in_place, "it raises TypeError: JAX arrays are immutable"),
@@ -335,6 +349,7 @@ WRONG = [
     (H, counted_four, "with 12 numbers, it counts [2 0 0 0]"),
     (H, counted_and_dropped, "it counts [0 0 0 0]"),
     (H, counted_by_histogram, "where two 0 and one 11 count"),
+    (H, counted_beyond_a_million, "depends on `size`"),
     (H, without_zero, "it counts [0 0 2 0]"),
     (A, exercises.augment, "a key is used twice"),
     (A, with_a_key_of_its_own, "two keys give the same images"),

@@ -44,6 +44,14 @@ def of_twice_the_first(f, x, y):
     return jax.grad(lambda y: f(y, y))(y)
 
 
+def element_by_element(f, x, y):
+    return jax.vmap(jax.grad(f, argnums=1))(x, y)
+
+
+def as_a_list(f, x, y):
+    return jax.grad(f, argnums=1)(x, y).tolist()
+
+
 def computed_and_dropped(f, x, y):
     jax.grad(f, argnums=1)(x, y)
 
@@ -121,6 +129,18 @@ def with_a_fixed_strength(params, x, y, strength):
 def with_the_loss(params, x, y, strength):
     grads = penalised(params, x, y, strength)
     return jnp.mean((x @ params["w"] + params["b"] - y) ** 2), grads
+
+
+def over_three_rows(params, x, y, strength):
+    return scaled_by(params, x, y, strength, of_error=len(y) / 3)
+
+
+def of_two_inputs(params, x, y, strength):
+    def loss(p):
+        error = x[:, 0] * p["w"][0] + x[:, 1] * p["w"][1] + p["b"] - y
+        return jnp.mean(error**2) + strength * jnp.sum(p["w"] ** 2)
+
+    return jax.grad(loss)(params)
 
 
 def without_the_bias(params, x, y, strength):
@@ -337,30 +357,34 @@ Y, P = checks.check_gradient_for_y, checks.check_penalised_gradient
 T, C = checks.check_td_gradient, checks.check_curvature
 WRONG = [
     (Y, exercises.gradient_for_y, "with respect to `x`, the first argument"),
-    (Y, for_y_and_x, "it returns a tuple"),
-    (Y, for_y_in_a_tuple, "it returns a tuple"),
-    (Y, for_y_with_the_value, "it returns a tuple"),
-    (Y, for_both_arguments_added, "it returns [25."),
+    (Y, for_y_and_x, "one array of its shape"),
+    (Y, for_y_in_a_tuple, "one array of its shape"),
+    (Y, for_y_with_the_value, "one array of its shape"),
+    (Y, for_both_arguments_added, "it returns [68.25"),
     (Y, with_arguments_exchanged, "it returns ["),
     (Y, the_function_itself, "call it"),
-    (Y, downhill, "it returns [-8."),
+    (Y, downhill, "it returns [-48."),
     (Y, of_twice_the_first, "it returns ["),
+    (Y, element_by_element, "it returns [ 8."),
+    (Y, as_a_list, "one array of its shape"),
     (Y, computed_and_dropped, "it returns nothing"),
     (P, exercises.penalised_gradient, "write `penalised_gradient`"),
     (P, without_penalty, "without the penalty"),
     (P, with_the_bias, "the bias is penalised as well"),
     (P, with_absolute_values, "the gradient for w is"),
-    (P, for_w_alone, "a dictionary with a gradient for w, of shape (2,), and one for b"),
+    (P, for_w_alone, "a gradient for w and one for b"),
     (P, with_the_sum_of_errors, "the gradient for w is"),
     (P, with_half_the_error, "the gradient for w is"),
     (P, with_half_the_penalty, "is the penalty's"),
     (P, with_the_mean_penalty, "is the penalty's"),
     (P, with_a_fixed_strength, "is the penalty's"),
-    (P, with_the_loss, "it returns a tuple"),
-    (P, in_a_pair, "it returns a tuple"),
+    (P, with_the_loss, "not a dictionary with a gradient for w"),
+    (P, in_a_pair, "not a dictionary with a gradient for w"),
+    (P, over_three_rows, "the gradient for w is"),
+    (P, of_two_inputs, "the gradient for w is"),
     (P, without_the_bias, "the gradient for w is"),
     (P, penalised_and_dropped, "it returns nothing"),
-    (P, with_the_error_summed_in_b, "one for b, of shape ()"),
+    (P, with_the_error_summed_in_b, "each in the shape of its parameter"),
     (T, exercises.td_gradient, "also goes through the target"),
     (T, td_through_both, "also goes through the target"),
     (T, td_with_a_constant_state, "also goes through the target"),
@@ -377,8 +401,8 @@ WRONG = [
     (T, td_dropped, "it returns None"),
     (C, of_the_diagonal, "only the diagonal"),
     (C, both_of_jvp, "it returns 2 values"),
-    (C, as_a_number, "it has the shape ()"),
-    (C, of_the_function, "it has the shape ()"),
+    (C, as_a_number, "where an array with one number for each of 3"),
+    (C, of_the_function, "where an array with one number for each of 3"),
     (C, with_the_hessian, "right, but with 400 inputs"),
     (C, with_a_jacobian, "right, but with 400 inputs"),
     (C, unchanged_and_compiled, "right, but with 400 inputs"),

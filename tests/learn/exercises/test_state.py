@@ -89,6 +89,22 @@ def of_lists_and_dictionaries(means, params, decay):
     return decay * means + (1 - decay) * params
 
 
+def of_tuples_as_well(means, params, decay):
+    if isinstance(means, dict):
+        return {k: of_tuples_as_well(means[k], params[k], decay) for k in means}
+    if isinstance(means, (list, tuple)):
+        pairs = zip(means, params, strict=True)
+        return type(means)([of_tuples_as_well(mean, p, decay) for mean, p in pairs])
+    return decay * means + (1 - decay) * params
+
+
+def in_the_parameters(means, params, decay):
+    if not isinstance(params, dict):
+        return solutions.average(means, params, decay)
+    params.update(solutions.average(means, params, decay))
+    return params
+
+
 def in_a_nested_list(means, params, decay):
     found = solutions.average(means, params, decay)
     means["layers"][0] = found["layers"][0]
@@ -181,12 +197,40 @@ def with_a_step_for_each_batch(params, batches, rate, momentum):
     return params
 
 
+def with_parameters_as_velocities(params, batches, rate, momentum):
+    velocities = params
+    for batch in batches:
+        params, velocities = jitted_step(params, velocities, batch, rate, momentum)
+    return params
+
+
+def from_zero(params, batches, rate, momentum):
+    params = jax.tree.map(jnp.zeros_like, params)
+    return trained_by(jitted_step, params, batches, rate, momentum)
+
+
 def by_a_fixed_momentum(params, batches, rate, momentum):
     return trained_by(jitted_step, params, batches, rate, 0.9)
 
 
 def by_a_fixed_rate(params, batches, rate, momentum):
     return trained_by(jitted_step, params, batches, 0.1, momentum)
+
+
+GLOBAL = {}
+
+
+@jax.jit
+def step_that_reads_globals(params, velocities, batch):
+    return stepped(params, velocities, batch, **GLOBAL)
+
+
+def with_frozen_globals(params, batches, rate, momentum):
+    GLOBAL.update(rate=rate, momentum=momentum)
+    velocities = jax.tree.map(jnp.zeros_like, params)
+    for batch in batches:
+        params, velocities = step_that_reads_globals(params, velocities, batch)
+    return params
 
 
 LASTING = {"w": jnp.zeros(2)}
@@ -300,8 +344,10 @@ WRONG = [
     (A, of_lists_and_dictionaries, "it raises TypeError"),
     (A, the_other_way_round, "the decay belongs to the average before"),
     (A, in_place, "it changes `means`"),
+    (A, of_tuples_as_well, "does not have the structure of `means`"),
+    (A, in_the_parameters, "it changes `means` or `params`"),
     (A, in_a_nested_list, "it changes `means`"),
-    (A, as_leaves, "it returns a list without the structure of `means`"),
+    (A, as_leaves, "does not have the structure of `means`"),
     (A, the_sum, "and should be 0.75 * 1 + 0.25 * 5"),
     (A, halfway, "become 3.0 with a decay of 0.75"),
     (A, of_numbers_alone, "and should become [1. 2. 3.5]"),
@@ -313,7 +359,7 @@ WRONG = [
     (T, exercises.train, "the velocities that a step computes are gone"),
     (T, without_momentum, "those of SGD without momentum"),
     (T, with_the_old_velocity, "the velocity is updated first"),
-    (T, both, "it returns a tuple, not the parameters"),
+    (T, both, "is not a dictionary of w"),
     (T, with_nesterov, "after three steps the parameters are"),
     (T, averaged_velocity, "after three steps the parameters are"),
     (T, by_the_last_batch, "after three steps the parameters are"),
@@ -323,9 +369,12 @@ WRONG = [
     (T, with_donated_parameters, "the parameters that it was given are gone"),
     (T, in_the_callers_dictionary, "it changes the dictionary"),
     (T, trained_and_dropped, "it returns nothing"),
+    (T, with_parameters_as_velocities, "after three steps the parameters are"),
+    (T, from_zero, "after three steps the parameters are"),
     (T, by_a_fixed_momentum, "with another rate and momentum"),
+    (T, with_frozen_globals, "with another rate and momentum"),
     (T, by_a_fixed_rate, "with another rate and momentum"),
-    (T, with_velocities_that_stay, "begin with a velocity of zero"),
+    (T, with_velocities_that_stay, "the velocity begins at zero"),
 ]
 RIGHT = [
     (E, counted_by_running),

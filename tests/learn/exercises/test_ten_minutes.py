@@ -56,6 +56,22 @@ def all_but_it(x, i):
     return jnp.where(jnp.arange(len(x)) == i, x, 0)
 
 
+def as_integers(x, i):
+    return x.astype(int).at[i].set(0)
+
+
+def in_half_precision(x, i):
+    return x.at[i].set(0).astype(jnp.float16)
+
+
+def all_equal_elements(x, i):
+    return jnp.where(x == x[i], 0, x)
+
+
+def by_min(x, i):
+    return x.at[i].min(0)
+
+
 @functools.partial(jax.jit, donate_argnames="x")
 def without_donated(x, i):
     return x.at[i].set(0)
@@ -137,6 +153,13 @@ def matrices_alone_decay(params, grads, rate, decay):
     return jax.tree.map(lambda p, g: p - rate * (g + (decay if p.ndim else 0) * p), params, grads)
 
 
+def with_changed_gradients(params, grads, rate, decay):
+    grads["w"] += decay * params["w"]
+    grads["layer"]["b"] += decay * params["layer"]["b"]
+    return jax.tree.map(lambda p, g: p - rate * g, params, grads)
+
+
+donated_gradients = jax.jit(solutions.update, donate_argnames="grads")
 donated_update = jax.jit(solutions.update, donate_argnames="params")
 
 
@@ -216,6 +239,11 @@ def each_from_the_last(loss, params, batch, rates):
     return jnp.stack(losses)
 
 
+def with_a_copy_for_each_rate(loss, params, batch, rates):
+    copies = jax.tree.map(lambda p: jnp.stack([p] * len(rates)), params)
+    return jax.vmap(lambda p, rate: after(loss, p, batch, rate))(copies, rates)
+
+
 unchanged_and_compiled = jax.jit(exercises.losses_after, static_argnums=0)
 
 
@@ -253,14 +281,22 @@ WRONG = [
     (checks.check_without, exercises.without, "it raises TypeError: JAX arrays are immutable"),
     (checks.check_without, dropped, "nothing has changed"),
     (checks.check_without, says_nothing, "it returns nothing"),
-    (checks.check_without, the_rest, "not [1. 2. 0. 4.]"),
+    (checks.check_without, the_rest, "not [ 1.5  2.5  0.  -4. ]"),
     (checks.check_without, as_a_list, "it returns a list"),
     (checks.check_without, by_numpy, "it returns a ndarray, not a JAX array"),
-    (checks.check_without, the_third, "from [1. 2. 3. 4. 5.], without element 0, it makes"),
+    (
+        checks.check_without,
+        the_third,
+        "from [-1.5  2.5  3.  -1.5  2.5], without element 0, it makes",
+    ),
     (checks.check_without, of_four, "it raises ValueError: Incompatible shapes"),
-    (checks.check_without, from_there_on, "it makes [1. 2. 0. 0.]"),
-    (checks.check_without, the_element, "it makes 3.0"),
-    (checks.check_without, all_but_it, "it makes [0. 0. 3. 0.]"),
+    (checks.check_without, from_there_on, "it makes [1.5 2.5 0.  0. ]"),
+    (checks.check_without, the_element, "it makes 1.5"),
+    (checks.check_without, all_but_it, "it makes [0.  0.  1.5 0. ]"),
+    (checks.check_without, as_integers, "it makes [ 1  2  0 -4]"),
+    (checks.check_without, in_half_precision, "it makes one of float16"),
+    (checks.check_without, all_equal_elements, "it makes [ 0.   2.5  0.  -4. ]"),
+    (checks.check_without, by_min, "nothing has changed"),
     (checks.check_without, without_donated, "don't donate it"),
     (checks.check_update, exercises.update, "it raises TypeError: unsupported operand"),
     (checks.check_update, without_decay, "without the decay"),
@@ -269,12 +305,14 @@ WRONG = [
     (checks.check_update, decay_apart, "and should become"),
     (checks.check_update, of_a_flat_dictionary, "it raises TypeError: unsupported operand"),
     (checks.check_update, of_dictionaries, "it raises TypeError: "),
-    (checks.check_update, uphill_update, "w becomes [1.625 2.25 ]"),
-    (checks.check_update, the_change, "w becomes [-0.625 -0.25 ]"),
-    (checks.check_update, as_leaves, "it returns a list that is not nested"),
+    (checks.check_update, uphill_update, "w becomes [ 1.625 -2.25 ]"),
+    (checks.check_update, the_change, "w becomes [-0.625  0.25 ]"),
+    (checks.check_update, as_leaves, "not nested as `params` is"),
     (checks.check_update, by_a_fixed_rate, "with another rate and another decay"),
     (checks.check_update, by_a_fixed_decay, "with another rate and another decay"),
     (checks.check_update, matrices_alone_decay, "and b 3.0, and should become"),
+    (checks.check_update, with_changed_gradients, "the dictionary that it was given"),
+    (checks.check_update, donated_gradients, "don't donate them"),
     (checks.check_update, donated_update, "don't donate them"),
     (checks.check_update, computes_and_drops, "it returns nothing"),
     (checks.check_losses_after, uphill, "the step goes uphill"),
@@ -284,6 +322,7 @@ WRONG = [
     (checks.check_losses_after, with_one_gradient, "the loss is called 5 times"),
     (checks.check_losses_after, unchanged_and_compiled, "the loss is called 8 times"),
     (checks.check_losses_after, one_after_the_other, "one rate after the other"),
+    (checks.check_losses_after, with_a_copy_for_each_rate, "computed for each rate"),
     (checks.check_losses_after, as_floats, "four rates have four losses, an array"),
     (checks.check_losses_after, for_w_alone, "not [5. 1.25 0. 45.]"),
     (checks.check_losses_after, to_first_order, "not [5. 1.25 0. 45.]"),

@@ -245,6 +245,14 @@ def uphill(x, rate, steps):
     return solutions.descend(x, -rate, steps)
 
 
+def all_steps(x, rate, steps):
+    return jnp.stack([solutions.descend(x, rate, count) for count in range(steps)])
+
+
+def first_element(x, rate, steps):
+    return solutions.descend(x, rate, steps)[:1]
+
+
 def one_step(x, rate, steps):
     return solutions.step(x, rate)
 
@@ -270,6 +278,13 @@ def by_a_partial_of_the_step(x, rate, steps):
 
 def with_an_array_as_rate(x, rate, steps):
     return solutions.descend(x, jnp.float32(rate), steps)
+
+
+def compiled_ahead(x, rate, steps):
+    step = solutions.step.lower(x, rate).compile()
+    for _ in range(steps):
+        x = step(x, rate)
+    return x
 
 
 def with_a_copy_donated(x, rate, steps):
@@ -300,9 +315,13 @@ def without_jit(params, x, y, size):
     return uncompiled_error(params, x, y)
 
 
+def uncompiled_sum(params, x, y):
+    return jnp.sum((x @ params["w"] + params["b"] - y) ** 2)
+
+
 @jax.jit
 def summed_error(params, x, y):
-    return jnp.sum((x @ params["w"] + params["b"] - y) ** 2)
+    return uncompiled_sum(params, x, y)
 
 
 @jax.jit
@@ -398,6 +417,14 @@ def with_each_batch_padded(params, x, y, size):
     return total / len(x)
 
 
+def last_rows_uncompiled(params, x, y, size):
+    full = len(x) // size * size
+    total = 0.0
+    for start in range(0, full, size):
+        total += summed_error(params, x[start : start + size], y[start : start + size])
+    return (total + uncompiled_sum(params, x[full:], y[full:])) / len(x)
+
+
 def by_scan(params, x, y, size):
     x_y_mask = [each.reshape(-1, size, *each.shape[1:]) for each in padded(x, y, size)]
     sums = jax.lax.map(lambda given: masked_summed_error(params, *given), x_y_mask)
@@ -454,7 +481,7 @@ WRONG = [
     (N, centred_uncompiled, "`centred` itself is not jitted any more"),
     (N, jax.jit(exercises.centred.__wrapped__, static_argnums=0), "it raises ValueError"),
     (N, minus_the_sum, "is [-2.75 -1.75 -0.75  5.25], not"),
-    (N, the_mean, "it makes the shape ()"),
+    (N, the_mean, "it makes 2.75, where one array of the same shape"),
     (N, minus_a_rounded_mean, "not [-2. -1.  0.  6.]"),
     (N, minus_a_fixed_mean, "[5. 0. 1.] minus its mean, 2.0"),
     (N, divided_by_four, "[5. 0. 1.] minus its mean, 2.0"),
@@ -482,6 +509,8 @@ WRONG = [
     (D, one_program_for_each_count, "four steps and five need 2"),
     (D, one_step_too_few, "after 4 steps with a rate of 0.5 it returns"),
     (D, one_step, "after 4 steps with a rate of 0.5 it returns"),
+    (D, all_steps, "after 4 steps with a rate of 0.5 it returns"),
+    (D, first_element, "after 4 steps with a rate of 0.5 it returns"),
     (D, uphill, "after 4 steps with a rate of 0.5 it returns"),
     (D, by_a_fixed_rate, "after 5 steps with a rate of 0.25 it returns"),
     (D, four_steps, "after 5 steps with a rate of 0.25 it returns"),
@@ -496,6 +525,7 @@ WRONG = [
     (E, without_jit, "no `summed_error` is compiled"),
     (E, all_of_it_compiled, "no `summed_error` is compiled by itself"),
     (E, by_scan, "no `summed_error` is compiled by itself"),
+    (E, last_rows_uncompiled, "compiled 2 times; give all batches one shape"),
     (E, one_batch, "for ten rows and for six `summed_error` is compiled 2 times"),
     (E, one_padded_batch, "for ten rows and for six `summed_error` is compiled 2 times"),
     (E, one_row_at_a_time, "batches of 4 and of 5 rows run the same program"),
@@ -522,6 +552,7 @@ RIGHT = [
     (D, by_a_partial_of_the_step),
     (D, with_an_array_as_rate),
     (D, with_a_copy_donated),
+    (D, compiled_ahead),
     (E, with_floats),
     (E, with_each_batch_padded),
     (E, with_weights),
