@@ -112,7 +112,7 @@ def check_batches_of(batches_of):
 
 def check_mixed_step(mixed_step):
     """Raise AssertionError unless bfloat16 is used for the layer alone."""
-    params = {"kernel": jnp.ones((2, 2)), "bias": jnp.zeros(2)}
+    params = {"kernel": jnp.full((2, 2), 1.001), "bias": jnp.zeros(2)}
     batch = jnp.eye(2), jnp.array([[0.5, 1.001], [2.0, 1.0]])
     found = mixed_step(jax.tree.map(jnp.copy, params), batch, 1e-3)
     assert jax.tree.structure(found) == jax.tree.structure(params), (
@@ -131,9 +131,14 @@ def check_mixed_step(mixed_step):
     )
     equations = assert_matmul_in_bfloat16(mixed_step, params, batch, 1e-3)
     assert np.any(found["bias"]), "the bias does not move"
-    assert np.any(found["kernel"] != 1), (
-        "the kernel does not move: the step is lost where it is subtracted "
+    kernel = np.array([[1.00075, 1.001], [1.0015, 1.001]])
+    assert not np.array_equal(found["kernel"], np.ones((2, 2))), (
+        "a kernel of 1.001 becomes 1: the step is lost where it is subtracted "
         "from a kernel in bfloat16"
+    )
+    assert not np.allclose(found["kernel"], kernel - 1e-3, 0, 2e-5), (
+        "a kernel of 1.001 is rounded to 1 before the step; parameters stay "
+        "as they are outside the loss"
     )
     low = {
         e.primitive.name
@@ -151,7 +156,7 @@ def check_mixed_step(mixed_step):
     for rate in (1e-3, 1.0):
         found = mixed_step(jax.tree.map(jnp.copy, params), batch, rate)
         right = {
-            "kernel": 1 - rate * np.array([[0.25, -0.0005], [-0.5, 0]]),
+            "kernel": 1.001 - rate * np.array([[0.25, -0.0005], [-0.5, 0]]),
             "bias": -rate * np.array([-0.25, -0.0005]),
         }
         for name, values in right.items():

@@ -51,10 +51,11 @@ def check_values(values):
         f"1 + 2x² is 1 and 19 at 0 and 3, and it returns {found}"
     )
     for n in (1, 2, 4):
-        found = values(2 * jnp.ones(n), jnp.array([0.0, 1.0]))
-        assert np.shape(found) == (2,) and np.allclose(found, [2, 2 * n]), (
-            f"for {n} coefficients 2 it returns {found} at 0 and 1, not "
-            f"[2, {2 * n}]"
+        found = values(2 * jnp.ones(n), jnp.array([1.0, 0.0, 1.0]))
+        right = np.array([2 * n, 2, 2 * n])
+        assert np.shape(found) == (3,) and np.allclose(found, right), (
+            f"for {n} coefficients 2 it returns {found} at 1, 0 and 1, not "
+            f"{right}"
         )
     assert_at_once("numbers", values, lambda n: (jnp.ones(3), jnp.ones(n)))
 
@@ -99,7 +100,7 @@ def check_distances(distances):
 
 def check_prefix_means(prefix_means):
     """Raise AssertionError unless padding does not count."""
-    sequences = jnp.array([[1.0, 3, 9, 8], [4, 0, 2, 2], [5, 1, 1, 1]])
+    sequences = jnp.array([[1.0, 3, 9, 8], [6, 0, 1, 1], [5, 1, 1, 1]])
     found = prefix_means(sequences, jnp.array([2, 4, 1]))
     assert np.shape(found) == (3,), (
         f"three sequences have three means, not the shape {np.shape(found)}"
@@ -116,7 +117,7 @@ def check_prefix_means(prefix_means):
         "the 0 of the second is its own, and has to count": [2, 8 / 3, 5],
         "each 0 is taken for padding; `lengths` says": [5.25, 8 / 3, 2],
         "it returns the sums; divide by the length": [4, 8, 5],
-        "all sequences are cut off at the first one's length": [2, 2, 3],
+        "all sequences are cut off at the first one's length": [2, 3, 3],
     }
     for mistake, values in mistakes.items():
         assert not np.allclose(found, values), mistake
@@ -167,14 +168,15 @@ def check_gradient_norms(gradient_norms):
         f"the norms are {right}, and it returns {found}"
     )
     images = jnp.array([2 * np.eye(2), np.zeros((2, 2)), np.ones((2, 2))])
-    params = [jnp.ones((2, 2)), jnp.array(1.0)]
+    images = images.reshape(3, 2, 2, 1)
+    params = [jnp.ones((2, 2, 1)), jnp.array(1.0)]
     found = gradient_norms(linear, params, {"image": images})
     assert np.shape(found) == (3,) and np.allclose(found, [3, 1, 5**0.5]), (
-        "for a list of a matrix and a number as parameters it returns "
+        "for a list of an array (2, 2, 1) and a number it returns "
         f"{found}, not {np.array([3, 1, 5**0.5])}"
     )
     assert_at_once(
         "examples",
         functools.partial(gradient_norms, linear),
-        lambda n: (params, {"image": jnp.ones((n, 2, 2))}),
+        lambda n: (params, {"image": jnp.ones((n, 2, 2, 1))}),
     )

@@ -293,6 +293,16 @@ def without_jit_of_update(batches):
     return state["mean"]
 
 
+def of_all_at_once(batches):
+    state = {"mean": jnp.zeros(()), "count": jnp.zeros((), jnp.int32)}
+    return solutions.update(state, jnp.concatenate(batches))["mean"]
+
+
+def without_jit_at_all(batches):
+    with jax.disable_jit():
+        return exercises.mean_of(batches)
+
+
 def in_numpy(batches):
     return np.mean([np.asarray(x) for x in batches])
 
@@ -383,6 +393,8 @@ WRONG = [
     (checks.check_mean_of, counted_from_one, "is 3, and it returns"),
     (checks.check_mean_of, of_one_axis, "it returns the shape (1,)"),
     (checks.check_mean_of, without_jit_of_update, "no jitted `update` is called"),
+    (checks.check_mean_of, of_all_at_once, "give it one at a time"),
+    (checks.check_mean_of, without_jit_at_all, "no jitted `update` is called"),
     (checks.check_mean_of, in_numpy, "no jitted `update` is called"),
 ]
 

@@ -38,6 +38,10 @@ def values_in_a_scan(coefficients, xs):
     return jax.lax.scan(lambda _, x: (None, value(coefficients, x)), None, xs)[1]
 
 
+def two_alone(coefficients, xs):
+    return solutions.values(coefficients, xs[:2])
+
+
 def sum_of_values(coefficients, xs):
     return jnp.sum(solutions.values(coefficients, xs))
 
@@ -152,6 +156,11 @@ def by_closures(xs, ys):
 def by_products(xs, ys):
     squares = (xs**2).sum(1)[:, None] + (ys**2).sum(1) - 2 * xs @ ys.T
     return jnp.sqrt(jnp.maximum(squares, 0))
+
+
+def medians(sequences, lengths):
+    is_own = jnp.arange(sequences.shape[1]) < lengths[:, None]
+    return jnp.nanmedian(jnp.where(is_own, sequences, jnp.nan), axis=1)
 
 
 def with_padding(sequences, lengths):
@@ -301,6 +310,14 @@ def of_w_and_b(loss, params, batch):
     return jnp.sqrt(jnp.sum(grads["w"] ** 2, axis=1) + grads["b"] ** 2)
 
 
+def by_the_norm_of_each(loss, params, batch):
+    def norm(example):
+        leaves = jax.tree.leaves(jax.grad(loss)(params, example))
+        return jnp.sqrt(sum(jnp.linalg.norm(leaf) ** 2 for leaf in leaves))
+
+    return jax.vmap(norm)(batch)
+
+
 def norms_added(loss, params, batch):
     def norm(example):
         return sum(map(jnp.linalg.norm, jax.tree.leaves(jax.grad(loss)(params, example))))
@@ -366,6 +383,7 @@ WRONG = [
     (checks.check_values, jax.jit(values_in_a_loop), "stays a loop under `jit`"),
     (checks.check_values, values_in_a_compiled_loop, "`jax.lax.map` and `scan` are loops"),
     (checks.check_values, values_in_a_scan, "`jax.lax.map` and `scan` are loops"),
+    (checks.check_values, two_alone, "at 1, 0 and 1, not"),
     (checks.check_values, sum_of_values, "two numbers have two values"),
     (checks.check_values, last_first, "from the last to the first"),
     (checks.check_values, three_coefficients, "for 1 coefficients 2 it returns"),
@@ -385,6 +403,7 @@ WRONG = [
     (checks.check_distances, one_of_two_mapped, "stays a loop under `jit`"),
     (checks.check_distances, jax.jit(loop_inside_of_a_map), "stays a loop under `jit`"),
     (checks.check_distances, distances_in_a_compiled_loop, "`jax.lax.map` and `scan` are loops"),
+    (checks.check_prefix_means, medians, "it returns ["),
     (checks.check_prefix_means, with_padding, "the padding counts as well"),
     (checks.check_prefix_means, divided_by_all, "divided by the padded length"),
     (checks.check_prefix_means, summed, "it returns the sums"),
@@ -416,6 +435,7 @@ WRONG = [
     (checks.check_gradient_norms, of_the_bias, "only the gradient for b"),
     (checks.check_gradient_norms, of_the_last_leaf, "only the gradient for w"),
     (checks.check_gradient_norms, of_w_and_b, "it raises TypeError: list indices"),
+    (checks.check_gradient_norms, by_the_norm_of_each, "it raises ValueError: Improper"),
     (checks.check_gradient_norms, norms_added, "it adds up the norms of the leaves"),
     (checks.check_gradient_norms, gradient_of_the_mean_of_each, "of the mean of the losses"),
     (checks.check_gradient_norms, pairs_of_x_and_y, "it raises ValueError"),
