@@ -66,9 +66,11 @@ def check_clipped(clipped):
         f"after gradients of {raw[0]} and {raw[1]}, and with a limit of 5, "
         f"the update is {found}, not {right}"
     )
-    found = updates_of(clipped(0.3, 2.0), (2.0, -1.0))
-    assert np.allclose(found, [-0.3, 0.3], atol=1e-4), (
-        f"the first update at a rate of 0.3 is {found}, not [-0.3, 0.3]"
+    found = updates_of(clipped(0.3, 0.02), *raw)
+    right = 3 * second(raw / np.array([[2500], [25]]))
+    assert np.allclose(found, right, atol=1e-4), (
+        f"at a rate of 0.3 and a limit of 0.02, the update is {found}, not "
+        f"{right}"
     )
 
 

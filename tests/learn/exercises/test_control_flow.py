@@ -376,6 +376,15 @@ def in_the_wrong_direction(f, x, tolerance, limit):
     return newton(lambda x: f(2 - x), x, tolerance, limit)
 
 
+def to_five(f, x, tolerance, limit):
+    return newton(f, x, tolerance, 5)
+
+
+def always_positive(f, x, tolerance, limit):
+    x, steps = newton(f, x, tolerance, limit)
+    return jnp.abs(x), steps
+
+
 def steps_first(f, x, tolerance, limit):
     return newton(f, x, tolerance, limit)[::-1]
 
@@ -513,6 +522,8 @@ WRONG = [
     (checks.check_root, until_it_is_close, "with a tolerance of 0.3"),
     (checks.check_root, either_is_enough, "it goes on to the limit"),
     (checks.check_root, in_the_wrong_direction, "as a root of x² - 2"),
+    (checks.check_root, to_five, "the limit is 2"),
+    (checks.check_root, always_positive, "for -3 - x one step leads to -3"),
     (checks.check_root, steps_first, "it returns the steps first"),
     (checks.check_root, without_steps, "it is to return two things"),
     (checks.check_root, by_and, "it raises TracerBoolConversionError"),

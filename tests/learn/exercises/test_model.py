@@ -41,6 +41,15 @@ def always_scaled(rate, limit):
     return optax.chain(optax.normalize_by_update_norm(limit), optax.adam(rate))
 
 
+def to_five(rate, limit):
+    return optax.chain(optax.clip_by_global_norm(5.0), optax.adam(rate))
+
+
+def clipped_twice(rate, limit):
+    clip = optax.clip_by_global_norm(limit)
+    return optax.chain(clip, optax.adam(rate), clip)
+
+
 def to_one(rate, limit):
     return optax.chain(optax.clip_by_global_norm(1.0), optax.adam(rate))
 
@@ -493,12 +502,14 @@ WRONG = [
     (checks.check_clipped, each_element_clipped, "each element or array is clipped by itself"),
     (checks.check_clipped, each_array_clipped, "or array is clipped by itself"),
     (checks.check_clipped, always_scaled, "also one that is shorter"),
+    (checks.check_clipped, to_five, "at a rate of 0.3 and a limit of 0.02"),
+    (checks.check_clipped, clipped_twice, "at a rate of 0.3 and a limit of 0.02"),
     (checks.check_clipped, to_one, "a norm of 1, not of `limit`"),
     (checks.check_clipped, with_adamw, "`optax.adamw` decays it"),
     (checks.check_clipped, uphill, "it goes uphill"),
     (checks.check_clipped, without_adam, "goes through no Adam"),
     (checks.check_clipped, without_a_rate, "the update is ["),
-    (checks.check_clipped, at_a_rate_of_a_tenth, "the first update at a rate of 0.3"),
+    (checks.check_clipped, at_a_rate_of_a_tenth, "at a rate of 0.3 and a limit of 0.02"),
     (checks.check_clipped, arguments_exchanged, "the update is ["),
     (checks.check_clipped, a_pair_of_optimizers, "it returns a tuple, not an optimizer"),
     (checks.check_head, not_transposed, "it raises TypeError"),
