@@ -9,23 +9,22 @@ from snippets.programs.practice import counting, equations_of
 
 def check_cross_entropy(cross_entropy):
     """Raise AssertionError unless large logits give finite numbers."""
-    small = jnp.array([[0.0, 1.0, 0.5], [2.0, -1.0, 0.0]])
-    labels, powers = jnp.array([2, 0]), np.exp(small)
+    small = jnp.array([[0.3, 1.0, 0.5], [2.0, -1.0, 0.2], [0.0, 0.0, 1.0]])
+    labels, powers, rows = jnp.array([2, 0, 1]), np.exp(small), np.arange(3)
     shares = powers / powers.sum(axis=1, keepdims=True)
-    logs = -np.log([shares[0, 2], shares[1, 0]])
-    right = logs.mean()
+    right = -np.log(shares[rows, labels]).mean()
     found = cross_entropy(small, labels)
     assert np.shape(found) == (), (
         f"it returns the shape {np.shape(found)}, and a loss is one number"
     )
     mistakes = {
-        "it returns the sum over the rows, not the mean": 2 * right,
+        "it returns the sum over the rows, not the mean": 3 * right,
         "a loss is minus the logarithm": -right,
         "it divides by the number of logits, not of rows": right / 3,
         "it takes the softmax over the rows; `log_softmax` has an axis": (
-            -np.log(powers / powers.sum(axis=0))[[0, 1], [2, 0]].mean()
+            -np.log(powers / powers.sum(axis=0))[rows, labels].mean()
         ),
-        "it leaves out the sum over the labels": -(0.5 + 2) / 2,
+        "it leaves out the sum over the labels": -(0.5 + 2 + 0) / 3,
     }
     for mistake, value in mistakes.items():
         assert not np.isclose(found, value, 1e-4), mistake
@@ -69,7 +68,7 @@ def check_forward(forward):
         jnp.array([[2.0, 0], [1, -1]]),
         jnp.array([[0.5, 0], [0, 0.5]]),
     ]
-    x = jnp.array([[-0.5, 0.2]])
+    x = jnp.array([[0.1, 0.2], [-0.5, 0.2]])
     try:
         with jax.checking_leaks():
             found = forward(kernels, x)
@@ -98,7 +97,7 @@ def check_forward(forward):
     assert np.allclose(largest, numbers), (
         f"the largest numbers are {np.array(numbers)}, not {largest}"
     )
-    assert np.shape(y) == (1, 2) and np.allclose(y, values), (
+    assert np.shape(y) == (2, 2) and np.allclose(y, values), (
         "it does not return what the layers make of x"
     )
     _, again = forward(kernels, 0 * x)
@@ -155,11 +154,12 @@ def check_mean_of(mean_of):
         else f"`update` is traced {traces} times; what changes in each "
         "iteration must not be static"
     )
+    batches = [value * jnp.ones((2, 3)) for value in (1, 2, 6)]
     with counting() as counts:
-        other = mean_of([jnp.ones((2, 3)), 2 * jnp.ones((2, 3))])
-    assert np.isclose(other, 1.5) and np.shape(other) == (), (
-        f"of batches (2, 3) of ones and of twos it returns {other}, not 1.5"
+        means = [mean_of(batches[:count]) for count in (3, 2)]
+    assert np.allclose(means, [3, 1.5]), (
+        f"of two batches (2, 3), ones and twos, it returns {means[1]}, not 1.5"
     )
     assert counts.traces.count("update") < 2, (
-        "for batches of two axes, `update` is traced twice"
+        "for fewer batches `update` is traced again; give it one at a time"
     )

@@ -112,8 +112,9 @@ def check_batches_of(batches_of):
 
 def check_mixed_step(mixed_step):
     """Raise AssertionError unless bfloat16 is used for the layer alone."""
-    params = {"kernel": jnp.ones((2, 2)), "bias": jnp.zeros(2)}
-    batch = jnp.eye(2), jnp.array([[0.5, 1.001], [2.0, 1.0]])
+    params = {"kernel": jnp.full((2, 2), 1.001), "bias": jnp.zeros(2)}
+    batch = jnp.eye(4, 2), jnp.array([[0.5, 1.001], [2, 1], [0, 0], [0, 0]])
+    grad = np.array([[0.125, -0.00025], [-0.25, 0]])
     found = mixed_step(jax.tree.map(jnp.copy, params), batch, 1e-3)
     assert jax.tree.structure(found) == jax.tree.structure(params), (
         "it is to return a dictionary with a kernel and a bias"
@@ -131,9 +132,13 @@ def check_mixed_step(mixed_step):
     )
     equations = assert_matmul_in_bfloat16(mixed_step, params, batch, 1e-3)
     assert np.any(found["bias"]), "the bias does not move"
-    assert np.any(found["kernel"] != 1), (
-        "the kernel does not move: the step is lost where it is subtracted "
+    assert not np.array_equal(found["kernel"], np.ones((2, 2))), (
+        "a kernel of 1.001 becomes 1: the step is lost where it is subtracted "
         "from a kernel in bfloat16"
+    )
+    assert not np.allclose(found["kernel"], 1 - 1e-3 * grad, 0, 2e-5), (
+        "a kernel of 1.001 is rounded to 1 before the step; parameters stay "
+        "as they are outside the loss"
     )
     low = {
         e.primitive.name
@@ -151,11 +156,11 @@ def check_mixed_step(mixed_step):
     for rate in (1e-3, 1.0):
         found = mixed_step(jax.tree.map(jnp.copy, params), batch, rate)
         right = {
-            "kernel": 1 - rate * np.array([[0.25, -0.0005], [-0.5, 0]]),
-            "bias": -rate * np.array([-0.25, -0.0005]),
+            "kernel": 1.001 - rate * grad,
+            "bias": -rate * grad.sum(axis=0),
         }
         for name, values in right.items():
-            tolerance = {"atol": 2e-5 if name == "kernel" else 2e-3 * rate}
+            tolerance = {"atol": 2e-5 if name == "kernel" else 1e-3 * rate}
             assert np.allclose(found[name], values, 0, **tolerance), (
                 f"at a rate of {rate} the step changes the {name} to "
                 f"{np.ravel(found[name])}, not {values.ravel()}"

@@ -1,5 +1,6 @@
 """Lesson 8, a model and its optimizer: what answers are checked for."""
 
+import functools
 import math
 
 import jax
@@ -26,29 +27,32 @@ def check_clipped(clipped):
         return -0.1 * mean / np.sqrt((0.999 * before**2 + now**2) / 1.999)
 
     def updates_of(optimizer, *gradients):
-        params = {"w": jnp.full(2, 50.0), "b": jnp.array(-50.0)}
+        params = {"w": jnp.array(50.0), "v": jnp.ones(1), "b": jnp.ones(2)}
         state = first_state(optimizer, params)
         for a, b in gradients:
-            grads = {"w": jnp.array([a, b]), "b": jnp.array(0.0)}
+            grads = {"w": jnp.array(a), "v": jnp.array([b]), "b": jnp.zeros(2)}
             updates, state = optimizer.update(grads, state, params)
         assert jax.tree.structure(updates) == jax.tree.structure(params), (
             "the updates have another structure than the parameters"
         )
-        return updates
+        assert not np.any(updates["b"]), (
+            "what has no gradient moves as well: `optax.adamw` decays it, "
+            "and `optax.adam` does not"
+        )
+        return np.array([updates["w"], updates["v"][0]])
 
-    raw = np.array([[30.0, -40], [0.3, 1.2]])
-    updates = updates_of(clipped(0.1, 5.0), *raw)
-    assert not np.any(updates["b"]), (
-        "what has no gradient moves as well: `optax.adamw` decays it, and "
-        "`optax.adam` does not"
-    )
+    raw = np.array([[30.0, -40], [0.3, 0.4]])
+    found = updates_of(clipped(0.1, 5.0), *raw)
     mistakes = {
         "the gradients reach Adam as they are; clip them before, since "
         "`optax.chain` calls the first one first": second(raw),
-        "each element is clipped by itself, which gives the gradient another "
-        "direction; clip the norm of all": second(np.clip(raw, -5, 5)),
+        "each element or array is clipped by itself, which gives the gradient "
+        "another direction; clip the norm of all": second(np.clip(raw, -5, 5)),
         "the gradients are clipped to a norm of 1, not of `limit`": second(
-            raw / np.array([[50], [1.53**0.5]])
+            raw / np.array([[50], [1]])
+        ),
+        "each gradient gets the norm `limit`, also one that is shorter": (
+            second(raw / np.array([[10], [0.1]]))
         ),
         "it goes uphill: an update is added, so it has a minus": -second(
             raw / np.array([[10], [1]])
@@ -56,22 +60,26 @@ def check_clipped(clipped):
         "the clipped gradient goes through no Adam": -0.1 * raw[1],
     }
     for mistake, values in mistakes.items():
-        assert not np.allclose(updates["w"], values, atol=1e-4), mistake
+        assert not np.allclose(found, values, atol=1e-4), mistake
     right = second(raw / np.array([[10], [1]]))
-    assert np.allclose(updates["w"], right, atol=1e-4), (
+    assert np.allclose(found, right, atol=1e-4), (
         f"after gradients of {raw[0]} and {raw[1]}, and with a limit of 5, "
-        f"the update is {updates['w']}, not {right}"
+        f"the update is {found}, not {right}"
     )
-    updates = updates_of(clipped(0.3, 2.0), (2.0, -1.0))
-    assert np.allclose(updates["w"], [-0.3, 0.3], atol=1e-4), (
-        f"the first update at a rate of 0.3 is {updates['w']}, not [-0.3, 0.3]"
+    found = updates_of(clipped(0.3, 0.02), *raw)
+    right = 3 * second(raw / np.array([[2500], [25]]))
+    assert np.allclose(found, right, atol=1e-4), (
+        f"at a rate of 0.3 and a limit of 0.02, the update is {found}, not "
+        f"{right}"
     )
 
 
-def head_of(state, x, axis=1, epsilon=1e-5, gelu=None, transpose=np.transpose):
+def head_of(
+    state, x, axis=1, ddof=0, epsilon=1e-5, gelu=None, transpose=np.transpose
+):
     """Return what PyTorch's module returns, or another that is close to it."""
     gelu = gelu or (lambda y: y * (1 + math.erf(y / 2**0.5)) / 2)
-    variance = x.var(axis=axis, keepdims=True)
+    variance = x.var(axis=axis, ddof=ddof, keepdims=True)
     y = (x - x.mean(axis=axis, keepdims=True)) / np.sqrt(variance + epsilon)
     y = y * state["0.weight"] + state["0.bias"]
     y = y @ transpose(state["1.weight"]) + state["1.bias"]
@@ -114,6 +122,9 @@ def check_head(head):
     mistakes = {
         "it normalizes over the rows, and a layer norm over the 8 numbers of "
         "one row": head_of(state, x, axis=0),
+        "the variance divides by 7, and a layer norm's by 8": head_of(
+            state, x, ddof=1
+        ),
         "it reshapes the weights to transpose them, which mixes their "
         "numbers": head_of(
             state, x, transpose=lambda w: w.reshape(w.shape[::-1])
@@ -153,9 +164,9 @@ def check_with_decay(with_decay):
     """Raise AssertionError unless matrices alone are decayed."""
     params = {
         "kernel": jnp.ones((3, 2)),
-        "convolution": jnp.ones((3, 3, 2, 4)),
-        "embedding": [jnp.ones((1, 4))],
-        "norm": {"scale": jnp.ones(3), "shift": jnp.ones(3)},
+        "convolution": [jnp.ones((3, 2, 4)), jnp.ones((3, 3, 2, 4))],
+        "embedding": [jnp.ones((1, 4)), jnp.ones((4, 1))],
+        "norm": {"scale": jnp.ones(40), "shift": jnp.ones(3)},
         "bias": jnp.ones(2),
         "temperature": jnp.ones(()),
     }
@@ -170,35 +181,38 @@ def check_with_decay(with_decay):
             f"the kernel of ones is decayed by {kernel[0, 0]:.3g}, not by "
             f"the rate times the decay, {rate} * {decay}"
         )
-    for name in ("convolution", "embedding"):
-        shape = jax.tree.leaves(params[name])[0].shape
-        assert jnp.any(jax.tree.leaves(updates[name])[0]), (
-            f'"{name}" of shape {shape} is not decayed; a matrix has two axes '
-            "or more, whatever its name"
-        )
     for path, update in jax.tree.leaves_with_path(updates):
         name = jax.tree_util.keystr(path)
+        assert update.ndim < 2 or jnp.any(update), (
+            f"the parameter {name} of shape {update.shape} is not decayed; "
+            "what has two axes or more is a matrix, whatever its name"
+        )
         assert update.ndim > 1 or not jnp.any(update), (
             f"the parameter {name} of shape {update.shape} is decayed as "
             "well; `optax.adamw` takes a mask"
         )
-    grads = jax.tree.map(lambda leaf: 5 * leaf, params)
-    moved, _ = optimizer.update(grads, state, params)
-    assert np.allclose(moved["norm"]["scale"], -0.2, atol=1e-4), (
+    state = optimizer.init(params)
+    for scale in (5, -1):
+        grads = jax.tree.map(
+            functools.partial(jnp.full_like, fill_value=scale), params
+        )
+        moved, state = optimizer.update(grads, state, params)
+    adam = -0.2 * (0.9 * 5 - 1) / 1.9 / np.sqrt((0.999 * 25 + 1) / 1.999)
+    assert np.allclose(moved["norm"]["scale"], adam, atol=1e-4), (
         "the scale has a gradient and does not move as Adam moves it; it is "
         "to be trained, and not decayed"
     )
-    assert np.allclose(moved["kernel"], -0.26, atol=1e-4), (
+    assert np.allclose(moved["kernel"], adam - 0.06, atol=1e-4), (
         "the kernel has a gradient and does not move as AdamW moves it, by "
-        f"-0.2 - 0.06, but by {moved['kernel'][0, 0]:.3g}"
+        f"{adam:.4f} - 0.06, but by {moved['kernel'][0, 0]:.4f}"
     )
 
 
 def two_steps(optimizer, params, grads):
     """Return parameters after two steps, the second with other gradients."""
-    state = optimizer.init(params)
+    state, update = optimizer.init(params), jax.jit(optimizer.update)
     for _ in range(2):
-        updates, state = optimizer.update(grads, state, params)
+        updates, state = update(grads, state, params)
         params = optax.apply_updates(params, updates)
         grads = jax.tree.map(lambda leaf: -2 * leaf, grads)
     return params
@@ -214,6 +228,7 @@ def check_last_layer_alone(last_layer_alone):
     for own in (
         optax.adamw(0.1, weight_decay=0.5),
         optax.chain(optax.clip_by_global_norm(1.0), optax.sgd(0.1)),
+        optax.stateless(lambda grads, _: jax.tree.map(lambda g: g - 1, grads)),
     ):
         optimizer = last_layer_alone(own)
         state = first_state(optimizer, params)
@@ -258,5 +273,5 @@ def check_last_layer_alone(last_layer_alone):
     right = two_steps(optax.adam(0.1), start["last"], grads["last"])
     assert np.allclose(found["last"], right, atol=1e-5), (
         "the first step of the last layer is right, and the second is not; "
-        "hand on the state of its optimizer"
+        "return the state of its optimizer"
     )

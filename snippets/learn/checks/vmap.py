@@ -51,10 +51,11 @@ def check_values(values):
         f"1 + 2x² is 1 and 19 at 0 and 3, and it returns {found}"
     )
     for n in (1, 2, 4):
-        found = values(2 * jnp.ones(n), jnp.array([0.0, 1.0]))
-        assert np.shape(found) == (2,) and np.allclose(found, [2, 2 * n]), (
-            f"for {n} coefficients 2 it returns {found} at 0 and 1, not "
-            f"[2, {2 * n}]"
+        found = values(jnp.full(n, 0.5), jnp.array([1.0, 0.0, -2.0]))
+        right = np.array([n / 2, 0.5, (1 - (-2) ** n) / 6])
+        assert np.shape(found) == (3,) and np.allclose(found, right), (
+            f"for {n} coefficients 0.5 it returns {found} at 1, 0 and -2, not "
+            f"{right}"
         )
     assert_at_once("numbers", values, lambda n: (jnp.ones(3), jnp.ones(n)))
 
@@ -62,8 +63,8 @@ def check_values(values):
 def check_distances(distances):
     """Raise AssertionError unless few operations give all distances."""
     xs = jnp.array([[0.0, 0.0, 0.0], [3.0, 4.0, 0.0], [0.0, 1.0, 0.0]])
-    ys = jnp.array([[0.0, 0.0, 0.0], [6.0, 8.0, 2.0]])
-    right = np.array([[0, 104], [25, 29], [1, 89]]) ** 0.5
+    ys = jnp.array([[6.0, 8.0, 2.0], [0.0, 0.0, 0.0]])
+    right = np.array([[104, 0], [29, 25], [89, 1]]) ** 0.5
     assert np.shape(distances(xs, xs)) != (3,), (
         "it gives each of `xs` the distance to one of `ys`, that of the same "
         "row; each is to meet all, so two functions are mapped"
@@ -78,8 +79,8 @@ def check_distances(distances):
     )
     mistakes = {
         "squared distances": right**2,
-        "sums of absolute differences": [[0, 16], [7, 9], [1, 15]],
-        "the largest differences of a coordinate": [[0, 8], [4, 4], [1, 7]],
+        "sums of absolute differences": [[16, 0], [9, 7], [15, 1]],
+        "the largest differences of a coordinate": [[8, 0], [4, 4], [7, 1]],
         "roots of means; a distance is the root of a sum": right / 3**0.5,
     }
     for mistake, values in mistakes.items():
@@ -87,10 +88,10 @@ def check_distances(distances):
     assert np.allclose(found, right, atol=1e-3), (
         f"it returns {found}, not {right}"
     )
-    found = distances(jnp.zeros((1, 4)), jnp.ones((2, 4)))
-    assert np.shape(found) == (1, 2) and np.allclose(found, 2), (
-        "from a point of four zeros to two of four ones it returns "
-        f"{found}, not [[2, 2]]"
+    found = distances(jnp.zeros((1, 4)), jnp.full((2, 4), 0.5))
+    assert np.shape(found) == (1, 2) and np.allclose(found, 1), (
+        "from a point of four zeros to two of four halves it returns "
+        f"{found}, not [[1, 1]]"
     )
     assert_at_once(
         "points", distances, lambda n: (jnp.ones((n, 4)), jnp.ones((n, 4)))
@@ -99,7 +100,7 @@ def check_distances(distances):
 
 def check_prefix_means(prefix_means):
     """Raise AssertionError unless padding does not count."""
-    sequences = jnp.array([[1.0, 3, 9, 8], [4, 0, 2, 2], [5, 1, 1, 1]])
+    sequences = jnp.array([[1.0, 3, 9, 8], [6, 0, 1, 1], [5, 1, 1, 1]])
     found = prefix_means(sequences, jnp.array([2, 4, 1]))
     assert np.shape(found) == (3,), (
         f"three sequences have three means, not the shape {np.shape(found)}"
@@ -116,7 +117,7 @@ def check_prefix_means(prefix_means):
         "the 0 of the second is its own, and has to count": [2, 8 / 3, 5],
         "each 0 is taken for padding; `lengths` says": [5.25, 8 / 3, 2],
         "it returns the sums; divide by the length": [4, 8, 5],
-        "all sequences are cut off at the first one's length": [2, 2, 3],
+        "all sequences are cut off at the first one's length": [2, 3, 3],
     }
     for mistake, values in mistakes.items():
         assert not np.allclose(found, values), mistake
@@ -167,14 +168,15 @@ def check_gradient_norms(gradient_norms):
         f"the norms are {right}, and it returns {found}"
     )
     images = jnp.array([2 * np.eye(2), np.zeros((2, 2)), np.ones((2, 2))])
-    params = [jnp.ones((2, 2)), jnp.array(1.0)]
+    images = images.reshape(3, 2, 2, 1)
+    params = [jnp.ones((2, 2, 1)), jnp.array(1.0)]
     found = gradient_norms(linear, params, {"image": images})
     assert np.shape(found) == (3,) and np.allclose(found, [3, 1, 5**0.5]), (
-        "for a list of a matrix and a number as parameters it returns "
+        "for a list of an array (2, 2, 1) and a number it returns "
         f"{found}, not {np.array([3, 1, 5**0.5])}"
     )
     assert_at_once(
         "examples",
         functools.partial(gradient_norms, linear),
-        lambda n: (params, {"image": jnp.ones((n, 2, 2))}),
+        lambda n: (params, {"image": jnp.ones((n, 2, 2, 1))}),
     )

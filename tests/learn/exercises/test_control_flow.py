@@ -48,6 +48,10 @@ def selected_by_index(x):
     return jnp.concatenate([x[x >= 0], 0.1 * x[x < 0]]).reshape(x.shape)
 
 
+def above_one(x):
+    return jnp.where(x > 1, x, 0.1 * x)
+
+
 def with_torch_slope(x):
     return jax.nn.leaky_relu(x)
 
@@ -106,6 +110,12 @@ def with_a_constant_length(v):
 
 def divided_by_its_sum(v):
     return v / jnp.sum(v)
+
+
+def of_two_elements(v):
+    square = v[0] ** 2 + v[1] ** 2
+    length = jnp.sqrt(jnp.where(square == 0, 1, square))
+    return jnp.where(square == 0, 0, jnp.stack([v[0] / length, v[1] / length]))
 
 
 def nan_to_num(v):
@@ -366,6 +376,19 @@ def in_the_wrong_direction(f, x, tolerance, limit):
     return newton(lambda x: f(2 - x), x, tolerance, limit)
 
 
+def to_five(f, x, tolerance, limit):
+    return newton(f, x, tolerance, 5)
+
+
+def always_positive(f, x, tolerance, limit):
+    x, steps = newton(f, x, tolerance, limit)
+    return jnp.abs(x), steps
+
+
+def steps_first(f, x, tolerance, limit):
+    return newton(f, x, tolerance, limit)[::-1]
+
+
 def without_steps(f, x, tolerance, limit):
     return newton(f, x, tolerance, limit)[0]
 
@@ -456,6 +479,7 @@ WRONG = [
     (checks.check_leaky, a_tenth_itself, "it returns [["),
     (checks.check_leaky, one_by_one, "it raises TracerBoolConversionError"),
     (checks.check_leaky, selected_by_index, "it raises NonConcreteBooleanIndexError"),
+    (checks.check_leaky, above_one, "it returns [["),
     (checks.check_leaky, with_torch_slope, "it returns [["),
     (checks.check_leaky, first_row, "become an array of shape (3,)"),
     (checks.check_unit, divided, "for zeros it returns [nan nan]"),
@@ -467,7 +491,8 @@ WRONG = [
     (checks.check_unit, with_a_constant_length, "the derivatives at"),
     (checks.check_unit, exercises.unit, "the value at zeros is right"),
     (checks.check_unit, by_if, "it raises TracerBoolConversionError"),
-    (checks.check_unit, divided_by_its_sum, "the unit vector of [3. 4.] is not"),
+    (checks.check_unit, divided_by_its_sum, "the unit vector of [3.0, 4.0] is not"),
+    (checks.check_unit, of_two_elements, "for [-3.0, 0.0, 4.0] it returns the shape (2,)"),
     (checks.check_unit, nan_to_num, "the derivative is nan"),
     (checks.check_unit, where_outside, "the derivative is nan"),
     (checks.check_unit, at_least_tiny, "not zeros; a step"),
@@ -497,6 +522,9 @@ WRONG = [
     (checks.check_root, until_it_is_close, "with a tolerance of 0.3"),
     (checks.check_root, either_is_enough, "it goes on to the limit"),
     (checks.check_root, in_the_wrong_direction, "as a root of x² - 2"),
+    (checks.check_root, to_five, "the limit is 2"),
+    (checks.check_root, always_positive, "for -3 - x one step leads to -3"),
+    (checks.check_root, steps_first, "it returns the steps first"),
     (checks.check_root, without_steps, "it is to return two things"),
     (checks.check_root, by_and, "it raises TracerBoolConversionError"),
     (checks.check_root, scanned_to_the_limit, "the loop itself has to end"),

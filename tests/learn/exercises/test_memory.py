@@ -273,8 +273,22 @@ def step_in_bfloat16(params, batch, rate):
     return jax.tree.map(jnp.float32, new)
 
 
+def from_rounded_parameters(params, batch, rate):
+    rounded = jax.tree.map(lambda leaf: jnp.float32(jnp.bfloat16(leaf)), params)
+    return solutions.mixed_step(rounded, batch, rate)
+
+
+def with_rounded_labels(params, batch, rate):
+    x, y = batch
+    return solutions.mixed_step(params, (x, jnp.float32(jnp.bfloat16(y))), rate)
+
+
+def with_x_transposed(params, batch, rate):
+    return solutions.mixed_step(params, (batch[0].T, batch[1]), rate)
+
+
 def of_the_sum(params, batch, rate):
-    return solutions.mixed_step(params, batch, 4 * rate)
+    return solutions.mixed_step(params, batch, 8 * rate)
 
 
 def of_the_mean_over_rows(params, batch, rate):
@@ -494,7 +508,10 @@ WRONG = [
     (checks.check_mixed_step, kernel_alone, "the bias does not move"),
     (checks.check_mixed_step, difference_in_bfloat16, "in which 1.001 is 1"),
     (checks.check_mixed_step, almost_squared_in_bfloat16, "squared in bfloat16"),
-    (checks.check_mixed_step, step_in_bfloat16, "the kernel does not move"),
+    (checks.check_mixed_step, step_in_bfloat16, "the step is lost where it is subtracted"),
+    (checks.check_mixed_step, from_rounded_parameters, "is rounded to 1 before the step"),
+    (checks.check_mixed_step, with_rounded_labels, "at a rate of 1.0 the step changes"),
+    (checks.check_mixed_step, with_x_transposed, "it raises TypeError"),
     (checks.check_mixed_step, of_the_sum, "at a rate of 0.001 the step changes"),
     (checks.check_mixed_step, of_the_mean_over_rows, "at a rate of 0.001 the step changes"),
     (checks.check_mixed_step, at_one_rate, "at a rate of 1.0 the step changes"),

@@ -24,6 +24,32 @@ def each_element_clipped(rate, limit):
     return optax.chain(optax.clip(limit), optax.adam(rate))
 
 
+def each_array_clipped(rate, limit):
+    adam = optax.adam(rate)
+
+    def update(grads, state, params=None):
+        clipped = [
+            leaf * jnp.minimum(1, limit / (1e-9 + jnp.linalg.norm(leaf)))
+            for leaf in jax.tree.leaves(grads)
+        ]
+        return adam.update(jax.tree.unflatten(jax.tree.structure(grads), clipped), state, params)
+
+    return optax.GradientTransformation(adam.init, update)
+
+
+def always_scaled(rate, limit):
+    return optax.chain(optax.normalize_by_update_norm(limit), optax.adam(rate))
+
+
+def to_five(rate, limit):
+    return optax.chain(optax.clip_by_global_norm(5.0), optax.adam(rate))
+
+
+def clipped_twice(rate, limit):
+    clip = optax.clip_by_global_norm(limit)
+    return optax.chain(clip, optax.adam(rate), clip)
+
+
 def to_one(rate, limit):
     return optax.chain(optax.clip_by_global_norm(1.0), optax.adam(rate))
 
@@ -162,6 +188,15 @@ def by_pytorch(state, x):
     return jnp.asarray(module_of(state)(torch.tensor(np.array(x))).detach().numpy())
 
 
+def with_an_unbiased_variance(state, x):
+    centred = x - x.mean(axis=1, keepdims=True)
+    y = centred / jnp.sqrt(x.var(axis=1, ddof=1, keepdims=True) + 1e-5)
+    y = jax.nn.gelu(
+        (y * state["0.weight"] + state["0.bias"]) @ state["1.weight"].T + state["1.bias"], False
+    )
+    return y @ state["3.weight"].T + state["3.bias"]
+
+
 def gelu_left_out(state, x):
     return ported(state, x, act=lambda y: y)
 
@@ -226,6 +261,19 @@ def two_axes(rate, decay):
 
 def numbers_too(rate, decay):
     return optax.adamw(rate, weight_decay=decay, mask=lambda p: is_matrix(p, (0, 2, 3, 4)))
+
+
+def two_or_four_axes(rate, decay):
+    return optax.adamw(rate, weight_decay=decay, mask=lambda p: is_matrix(p, (2, 4)))
+
+
+def by_lion(rate, decay):
+    return optax.lion(rate, weight_decay=decay, mask=is_matrix)
+
+
+def of_many_elements(rate, decay):
+    mask = functools.partial(jax.tree.map, lambda leaf: leaf.size > 3)
+    return optax.adamw(rate, weight_decay=decay, mask=mask)
 
 
 def turned_round(rate, decay):
@@ -387,6 +435,30 @@ def state_forgotten(optimizer):
     return optax.GradientTransformation(lambda params: optimizer.init(params["last"]), update)
 
 
+def state_outside(optimizer):
+    kept = {}
+
+    def init(params):
+        kept["state"] = optimizer.init(params["last"])
+        return ()
+
+    def update(grads, state, params):
+        updates, kept["state"] = optimizer.update(grads["last"], kept["state"], params["last"])
+        return jax.tree.map(jnp.zeros_like, grads) | {"last": updates}, state
+
+    return optax.GradientTransformation(init, update)
+
+
+def zero_parameters(optimizer):
+    def last_of(tree):
+        return jax.tree.map(jnp.zeros_like, tree) | {"last": tree["last"]}
+
+    def update(grads, state, params):
+        return optimizer.update(last_of(grads), state, last_of(params))
+
+    return optax.GradientTransformation(optimizer.init, update)
+
+
 def decay_taken_away(optimizer):
     return optax.chain(optax.masked(optax.set_to_zero(), is_not_last), optimizer)
 
@@ -427,13 +499,17 @@ def by_multi_transform(optimizer):
 WRONG = [
     (checks.check_clipped, exercises.clipped, "calls the first one first"),
     (checks.check_clipped, not_clipped, "clip them before"),
-    (checks.check_clipped, each_element_clipped, "each element is clipped by itself"),
+    (checks.check_clipped, each_element_clipped, "each element or array is clipped by itself"),
+    (checks.check_clipped, each_array_clipped, "or array is clipped by itself"),
+    (checks.check_clipped, always_scaled, "also one that is shorter"),
+    (checks.check_clipped, to_five, "at a rate of 0.3 and a limit of 0.02"),
+    (checks.check_clipped, clipped_twice, "at a rate of 0.3 and a limit of 0.02"),
     (checks.check_clipped, to_one, "a norm of 1, not of `limit`"),
     (checks.check_clipped, with_adamw, "`optax.adamw` decays it"),
     (checks.check_clipped, uphill, "it goes uphill"),
     (checks.check_clipped, without_adam, "goes through no Adam"),
     (checks.check_clipped, without_a_rate, "the update is ["),
-    (checks.check_clipped, at_a_rate_of_a_tenth, "the first update at a rate of 0.3"),
+    (checks.check_clipped, at_a_rate_of_a_tenth, "at a rate of 0.3 and a limit of 0.02"),
     (checks.check_clipped, arguments_exchanged, "the update is ["),
     (checks.check_clipped, a_pair_of_optimizers, "it returns a tuple, not an optimizer"),
     (checks.check_head, not_transposed, "it raises TypeError"),
@@ -449,13 +525,17 @@ WRONG = [
     (checks.check_head, without_the_bias_of_the_norm, "the bias of the norm"),
     (checks.check_head, without_the_scale, "the scale of the norm is missing"),
     (checks.check_head, by_pytorch, "it raises TracerArrayConversionError"),
+    (checks.check_head, with_an_unbiased_variance, "the variance divides by 7"),
     (checks.check_head, gelu_left_out, "the GELU is missing"),
     (checks.check_head, exercises.head, "write `head`; it has no body"),
     (checks.check_with_decay, nothing_decayed, "the kernel is not decayed"),
     (checks.check_with_decay, coupled, "is decayed by -0.5"),
     (checks.check_with_decay, exercises.with_decay, "is decayed as well"),
-    (checks.check_with_decay, two_axes, '"convolution" of shape (3, 3, 2, 4) is not decayed'),
+    (checks.check_with_decay, two_axes, "of shape (3, 2, 4) is not decayed"),
     (checks.check_with_decay, numbers_too, "['temperature'] of shape () is decayed"),
+    (checks.check_with_decay, two_or_four_axes, "of shape (3, 2, 4) is not decayed"),
+    (checks.check_with_decay, by_lion, "does not move as Adam moves it"),
+    (checks.check_with_decay, of_many_elements, "of shape (40,) is decayed as well"),
     (checks.check_with_decay, turned_round, "the kernel is not decayed"),
     (checks.check_with_decay, by_name, "['norm']['shift'] of shape (3,) is decayed"),
     (checks.check_with_decay, kernels_alone, "whatever its name"),
@@ -464,13 +544,14 @@ WRONG = [
     (checks.check_with_decay, always_half, "0.2 * 0.3"),
     (checks.check_with_decay, not_trained, "does not move as Adam moves it"),
     (checks.check_with_decay, more_than_one_element, "is decayed as well"),
-    (checks.check_with_decay, longer_than_one, '"embedding" of shape (1, 4) is not'),
+    (checks.check_with_decay, longer_than_one, "of shape (1, 4) is not decayed"),
     (checks.check_with_decay, vectors_frozen, "does not move as Adam moves it"),
     (checks.check_last_layer_alone, all_trained, "the first layer moves"),
     (checks.check_last_layer_alone, none_trained, "the last layer does not move"),
     (checks.check_last_layer_alone, last_updates_alone, "another structure"),
     (checks.check_last_layer_alone, by_another_optimizer, "as the optimizer moves it"),
     (checks.check_last_layer_alone, exercises.last_layer_alone, "the first layer moves"),
+    (checks.check_last_layer_alone, zero_parameters, "its updates must be zero"),
     (checks.check_last_layer_alone, decay_taken_away, "the first layer moves"),
     (checks.check_last_layer_alone, masked_alone, "are its gradients: `optax.masked`"),
     (checks.check_last_layer_alone, zeros_after, "would count those of frozen layers"),
@@ -478,7 +559,8 @@ WRONG = [
     (checks.check_last_layer_alone, by_a_key_somewhere, '"middle" moves as well'),
     (checks.check_last_layer_alone, first_and_last, "it raises"),
     (checks.check_last_layer_alone, labels_exchanged, "the last layer does not move"),
-    (checks.check_last_layer_alone, state_forgotten, "hand on the state"),
+    (checks.check_last_layer_alone, state_forgotten, "return the state of its optimizer"),
+    (checks.check_last_layer_alone, state_outside, "return the state of its optimizer"),
     (checks.check_last_layer_alone, without_parameters, "it raises ValueError"),
 ]
 

@@ -38,6 +38,10 @@ def values_in_a_scan(coefficients, xs):
     return jax.lax.scan(lambda _, x: (None, value(coefficients, x)), None, xs)[1]
 
 
+def two_alone(coefficients, xs):
+    return solutions.values(coefficients, xs[:2])
+
+
 def sum_of_values(coefficients, xs):
     return jnp.sum(solutions.values(coefficients, xs))
 
@@ -48,6 +52,14 @@ def last_first(coefficients, xs):
 
 def three_coefficients(coefficients, xs):
     return coefficients[0] + coefficients[1] * xs + coefficients[2] * xs**2
+
+
+def of_positive_numbers(coefficients, xs):
+    return solutions.values(coefficients, jnp.abs(xs))
+
+
+def rounded(coefficients, xs):
+    return jnp.round(solutions.values(coefficients, xs))
 
 
 def of_a_product(coefficients, xs):
@@ -111,6 +123,14 @@ def largest_difference(xs, ys):
     return jnp.abs(xs[:, None] - ys).max(axis=-1)
 
 
+def nearest_first(xs, ys):
+    return jnp.sort(solutions.distances(xs, ys), axis=1)
+
+
+def of_whole_numbers(xs, ys):
+    return solutions.distances(xs.astype(int), ys.astype(int))
+
+
 def root_of_a_mean(xs, ys):
     return jnp.sqrt(jnp.mean((xs[:, None] - ys) ** 2, axis=-1))
 
@@ -152,6 +172,11 @@ def by_closures(xs, ys):
 def by_products(xs, ys):
     squares = (xs**2).sum(1)[:, None] + (ys**2).sum(1) - 2 * xs @ ys.T
     return jnp.sqrt(jnp.maximum(squares, 0))
+
+
+def medians(sequences, lengths):
+    is_own = jnp.arange(sequences.shape[1]) < lengths[:, None]
+    return jnp.nanmedian(jnp.where(is_own, sequences, jnp.nan), axis=1)
 
 
 def with_padding(sequences, lengths):
@@ -301,6 +326,14 @@ def of_w_and_b(loss, params, batch):
     return jnp.sqrt(jnp.sum(grads["w"] ** 2, axis=1) + grads["b"] ** 2)
 
 
+def by_the_norm_of_each(loss, params, batch):
+    def norm(example):
+        leaves = jax.tree.leaves(jax.grad(loss)(params, example))
+        return jnp.sqrt(sum(jnp.linalg.norm(leaf) ** 2 for leaf in leaves))
+
+    return jax.vmap(norm)(batch)
+
+
 def norms_added(loss, params, batch):
     def norm(example):
         return sum(map(jnp.linalg.norm, jax.tree.leaves(jax.grad(loss)(params, example))))
@@ -366,9 +399,12 @@ WRONG = [
     (checks.check_values, jax.jit(values_in_a_loop), "stays a loop under `jit`"),
     (checks.check_values, values_in_a_compiled_loop, "`jax.lax.map` and `scan` are loops"),
     (checks.check_values, values_in_a_scan, "`jax.lax.map` and `scan` are loops"),
+    (checks.check_values, two_alone, "at 1, 0 and -2, not"),
     (checks.check_values, sum_of_values, "two numbers have two values"),
     (checks.check_values, last_first, "from the last to the first"),
-    (checks.check_values, three_coefficients, "for 1 coefficients 2 it returns"),
+    (checks.check_values, three_coefficients, "for 1 coefficients 0.5 it returns"),
+    (checks.check_values, of_positive_numbers, "at 1, 0 and -2, not"),
+    (checks.check_values, rounded, "at 1, 0 and -2, not"),
     (checks.check_values, of_a_product, "1 + 2x² is 1 and 19 at 0 and 3"),
     (checks.check_values, mapped_to_a_matrix, "not the shape (3, 2)"),
     (checks.check_distances, pairs_alone, "the distance to one of `ys`"),
@@ -377,6 +413,8 @@ WRONG = [
     (checks.check_distances, squared, "squared distances"),
     (checks.check_distances, absolute, "sums of absolute differences"),
     (checks.check_distances, largest_difference, "the largest differences"),
+    (checks.check_distances, nearest_first, "it returns [["),
+    (checks.check_distances, of_whole_numbers, "to two of four halves"),
     (checks.check_distances, root_of_a_mean, "the root of a sum"),
     (checks.check_distances, of_three_coordinates, "from a point of four zeros"),
     (checks.check_distances, over_the_other_axis, "not (3, 3)"),
@@ -385,6 +423,7 @@ WRONG = [
     (checks.check_distances, one_of_two_mapped, "stays a loop under `jit`"),
     (checks.check_distances, jax.jit(loop_inside_of_a_map), "stays a loop under `jit`"),
     (checks.check_distances, distances_in_a_compiled_loop, "`jax.lax.map` and `scan` are loops"),
+    (checks.check_prefix_means, medians, "it returns ["),
     (checks.check_prefix_means, with_padding, "the padding counts as well"),
     (checks.check_prefix_means, divided_by_all, "divided by the padded length"),
     (checks.check_prefix_means, summed, "it returns the sums"),
@@ -437,6 +476,7 @@ RIGHT = [
     (checks.check_prefix_means, means_without_nan),
     (checks.check_prefix_means, by_a_matmul_of_each),
     (checks.check_gradient_norms, by_optax),
+    (checks.check_gradient_norms, by_the_norm_of_each),
     (checks.check_gradient_norms, by_ravel),
     (checks.check_gradient_norms, summed_by_tree),
     (checks.check_gradient_norms, by_a_jacobian),
