@@ -81,8 +81,12 @@ def elements(text, kind):
 
     `text` is a compiled program.
     """
-    shapes = re.findall(rf"\[([\d,]*)\]\S* {kind}(?:-start)?\(", text)
-    return [math.prod(map(int, re.findall(r"\d+", s))) for s in shapes]
+    found = []
+    for returned in re.findall(rf" = (\S.*?) {kind}(?:-start)?\(", text):
+        shapes = re.findall(r"\[([\d,]*)\]", returned)
+        sizes = [map(int, re.findall(r"\d+", shape)) for shape in shapes]
+        found.append(sum(map(math.prod, sizes)))
+    return found
 
 
 def check_multiplied(multiplied):
@@ -117,8 +121,11 @@ def check_multiplied(multiplied):
             "result; ask the matmul for a replicated result, and the partial "
             "results are added instead"
         )
-        count = len(elements(text, "all-reduce"))
-        assert count == 1, f"there are {count} all-reduces; one is enough"
+        added = elements(text, "all-reduce")
+        assert added == [8 * rows], (
+            f"the all-reduces have {added} elements; one is enough, with the "
+            f"{8 * rows} of the result"
+        )
 
 
 def require_standard(found, numbers):

@@ -116,9 +116,9 @@ def check_log_mean(log_mean):
         for process, (calls, _, what) in enumerate(run):
             assert what != "waits", (
                 f"process {process} calls the collective for the "
-                f"{len(calls)}. time, and process {1 - process} has returned after "
-                f"{len(run[1 - process][0])} calls: one waits for the other "
-                "forever"
+                f"{len(calls)}. time, and process {1 - process} has returned "
+                f"after {len(run[1 - process][0])} calls: one waits for the "
+                "other forever"
             )
         for process, (calls, _, _) in enumerate(run):
             assert calls, "no mean over the processes is taken"

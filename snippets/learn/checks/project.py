@@ -7,7 +7,7 @@ import numpy as np
 
 def check_likeliest(likeliest):
     """Raise AssertionError unless it is the best token of each row."""
-    logits = jnp.array([[0.5, -2, 3, 1], [9, 0, 0, 4], [-5, -3, -4, -3.5]])
+    logits = jnp.array([[5, -2, 3, 1], [9, 0, 0, 4], [-5, -3, -4, -3.5]])
     for rows in (logits, logits[:2] - 10, logits[1:, ::-1]):
         right = np.argmax(rows, axis=1)
         for found in (likeliest(rows), jax.jit(likeliest)(rows)):
@@ -40,6 +40,9 @@ def check_windows(windows):
         assert tokens.ndim == 2 and tokens.shape[1] == length, (
             f"{of}tokens {tokens.shape}, and should be (count, {length})"
         )
+        assert all(
+            jnp.issubdtype(x.dtype, jnp.integer) for x in (tokens, targets)
+        ), f"{of}tokens are integers, not {tokens.dtype} and {targets.dtype}"
         right = shuffled[: (count - 1) // length * length]
         right = right.reshape(-1, length)
         behind = shuffled[1 : right.size + 1].reshape(-1, length)

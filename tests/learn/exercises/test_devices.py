@@ -183,8 +183,15 @@ def in_numpy(x, w):
     return np.asarray(x) @ np.asarray(w)
 
 
-def on_the_first(x, w):
-    return jnp.asarray(np.asarray(x)) @ jnp.asarray(np.asarray(w))
+def operands_added(x, w):
+    @jax.shard_map(in_specs=(jax.P(None, "data"), ROWS), out_specs=jax.P(), check_vma=False)
+    def of_shards(x, w):
+        first = jax.lax.axis_index("data") * len(w)
+        places = jnp.zeros((x.shape[0], 16)), (0, first), jnp.zeros((16, w.shape[1])), (first, 0)
+        x = summed(jax.lax.dynamic_update_slice(places[0], x, places[1]))
+        return x @ summed(jax.lax.dynamic_update_slice(places[2], w, places[3]))
+
+    return of_shards(x, w)
 
 
 def unreduced(x, w):
@@ -313,6 +320,7 @@ WRONG = [
     (checks.check_multiplied, by_shard_map(averaged), "it does not return x @ w"),
     (checks.check_multiplied, by_shard_map(lambda x: x), "it raises ValueError"),
     (checks.check_multiplied, by_shard_map(lambda x: x, check_vma=False), "not return x @ w"),
+    (checks.check_multiplied, operands_added, "one is enough, with the 128 of the result"),
     (checks.check_multiplied, in_numpy, "it returns a ndarray"),
     (checks.check_multiplied, lambda x, w: einsum(x, w).T, "has the shape (16, 8), not (8, 16)"),
     (checks.check_standardised, exercises.standardised, "of its own shard"),

@@ -73,6 +73,10 @@ def the_token_before(text, length):
     return targets, tokens
 
 
+def as_floats(text, length):
+    return tuple(x.astype(float) for x in solutions.windows(text, length))
+
+
 def always_dropped(text, length):
     count = len(text) // length - 1
     return by_starts(text, length, length * jnp.arange(count))
@@ -293,8 +297,14 @@ WRONG = [
     (checks.check_likeliest, lambda x: jax.lax.top_k(x, 1)[1], "it returns the shape (3, 1)"),
     (checks.check_likeliest, lambda x: jnp.argsort(x, axis=1)[:, 0], "the least likely tokens"),
     (checks.check_likeliest, lambda x: jnp.argmax(jnp.abs(x), axis=1), "it returns ["),
-    (checks.check_likeliest, lambda x: jnp.argmax(x[:3], axis=1) * 0 + 2, "not [2 0 1]"),
+    (checks.check_likeliest, lambda x: jnp.argmax(x[:3], axis=1) * 0 + 2, "not [0 0 1]"),
     (checks.check_likeliest, lambda x: [int(row.argmax()) for row in x], "Concretization"),
+    (
+        checks.check_likeliest,
+        lambda x: jnp.argmax(jax.nn.softmax(x, axis=0), axis=1),
+        "not [0 0 1]",
+    ),
+    (checks.check_windows, as_floats, "tokens are integers"),
     (checks.check_windows, exercises.windows, "the first of the next window"),
     (checks.check_windows, one_window_less, "they hold 2 windows with their targets, not 1"),
     (checks.check_windows, the_same, "which are not the tokens behind"),
