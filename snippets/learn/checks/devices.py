@@ -181,6 +181,9 @@ def check_standardised(standardised):
             x = jax.device_put(numbers, jax.P("data"))
             found = standardised(x)
             text = jax.jit(standardised).lower(x).compile().as_text()
+        assert isinstance(found, jax.Array), (
+            f"it returns a {type(found).__name__}, and no array of JAX"
+        )
         assert found.shape == x.shape, (
             f"the shape {x.shape} has become {found.shape}"
         )

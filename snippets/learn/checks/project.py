@@ -32,7 +32,11 @@ def check_windows(windows):
     shuffled = np.random.default_rng(0).permutation(40) + 1
     for count, length in ((9, 4), (10, 4), (12, 4), (31, 6), (32, 8)):
         text = jnp.array(shuffled[:count])
-        tokens, targets = windows(text, length)
+        found = windows(text, length)
+        assert isinstance(found, tuple | list) and len(found) == 2, (
+            "it should return two arrays, the tokens and the targets"
+        )
+        tokens, targets = found
         of = f"{count} tokens {text[:length]}... in windows of {length}: "
         assert tokens.shape == targets.shape, (
             f"{of}tokens {tokens.shape}, but targets {targets.shape}"
@@ -73,12 +77,15 @@ def check_masked_loss(masked_loss):
         shape = (*targets.shape, 4)
         logits = jnp.array(2 + 3 * draw.normal(size=shape), jnp.float32)
         found = jax.jit(masked_loss)(logits, targets)
-        assert found.shape == (), (
+        assert jnp.shape(found) == (), (
             f"it returns an array {found.shape}, and not one loss"
         )
         require_loss(found, logits, targets)
         grad = jax.grad(masked_loss)(logits, targets)
         assert not np.any(grad[targets < 0]), "padding has a gradient"
+        assert np.all(grad[targets >= 0]), (
+            "a logit of a token that counts has no gradient"
+        )
 
 
 def require_loss(found, logits, targets):
@@ -133,8 +140,14 @@ def check_sample(sample):
     def drawn(top, temperature, seed=0):
         key = jax.random.key(seed)
         found = draw(key, logits, jnp.float32(temperature), top=top)
+        assert isinstance(found, jax.Array), (
+            f"it returns {jax.tree.structure(found)}, and no array"
+        )
         assert found.shape == (8000,), (
             f"it has the shape {found.shape}; a token for each row is wanted"
+        )
+        assert jnp.issubdtype(found.dtype, jnp.integer), (
+            f"tokens are integers, not {found.dtype}"
         )
         return np.asarray(found).reshape(4000, 2)
 

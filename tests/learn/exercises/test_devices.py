@@ -335,6 +335,7 @@ WRONG = [
     (checks.check_standardised, each(by_variance), "by the variance, and not by its root"),
     (checks.check_standardised, each(divided_by_counts), "of 48 numbers the first are"),
     (checks.check_standardised, each(one_less), "of 64 numbers the first are"),
+    (checks.check_standardised, lambda x: (x, x), "it returns a tuple"),
     (checks.check_standardised, standard_everywhere, "each device holds the whole result"),
     (checks.check_standardised, each(lambda x: averaged(x), jax.P()), "has become (8,)"),
 ]

@@ -73,6 +73,10 @@ def the_token_before(text, length):
     return targets, tokens
 
 
+def tokens_alone(text, length):
+    return solutions.windows(text, length)[0]
+
+
 def as_floats(text, length):
     return tuple(x.astype(float) for x in solutions.windows(text, length))
 
@@ -163,6 +167,10 @@ def up_to_the_shortest(logits, targets):
     return losses_of(logits[:, :1], targets[:, :1]).mean()
 
 
+def without_gradient(logits, targets):
+    return solutions.masked_loss(jax.lax.stop_gradient(logits), targets)
+
+
 def logits_masked(logits, targets):
     kept = jnp.where(targets[..., None] >= 0, logits, 0)
     return losses_of(kept, jnp.maximum(targets, 0)).mean()
@@ -250,6 +258,14 @@ def with_a_column(key, logits, temperature, top):
     return solutions.sample(key, logits, temperature, top)[:, None]
 
 
+def with_the_key(key, logits, temperature, top):
+    return solutions.sample(key, logits, temperature, top), key
+
+
+def drawn_as_floats(key, logits, temperature, top):
+    return solutions.sample(key, logits, temperature, top).astype(float)
+
+
 def greedy_at_0(key, logits, temperature, top):
     if temperature == 0:
         return logits.argmax(axis=1)
@@ -316,6 +332,7 @@ WRONG = [
     (checks.check_windows, overlapping, "and windows do not overlap"),
     (checks.check_windows, transposed, "the tokens are"),
     (checks.check_windows, the_token_before, "the tokens are"),
+    (checks.check_windows, tokens_alone, "it should return two arrays"),
     (checks.check_windows, always_dropped, "they hold 2 windows"),
     (checks.check_masked_loss, exercises.masked_loss, "-1 is read as the last token"),
     (checks.check_masked_loss, divided_by_all, "divided by all places"),
@@ -330,6 +347,7 @@ WRONG = [
     (checks.check_masked_loss, of_probabilities, "and not their logarithms"),
     (checks.check_masked_loss, clipped, "padding counts: -1 is replaced"),
     (checks.check_masked_loss, up_to_the_shortest, "the loss is "),
+    (checks.check_masked_loss, without_gradient, "has no gradient"),
     (checks.check_masked_loss, logits_masked, "the loss is "),
     (checks.check_sample, exercises.sample, "write `sample`"),
     (checks.check_sample, the_likeliest, "always returns the same token"),
@@ -348,6 +366,8 @@ WRONG = [
     (checks.check_sample, least_likely, "with `top` 2 the rows of two kinds draw"),
     (checks.check_sample, always_two, "with `top` 3"),
     (checks.check_sample, with_a_column, "it has the shape (8000, 1)"),
+    (checks.check_sample, with_the_key, "and no array"),
+    (checks.check_sample, drawn_as_floats, "tokens are integers, not float32"),
     (checks.check_sample, greedy_at_0, "it raises TracerBoolConversionError"),
     (checks.check_sample, in_a_list, "it raises TracerArrayConversionError"),
 ]
