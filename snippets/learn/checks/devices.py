@@ -48,12 +48,12 @@ def require_rows(name, found, numbers, mesh):
     assert np.array_equal(found, numbers), f"the values of {name} have changed"
 
 
-def check_by_rows(by_rows):
+def check_place_rows(place_rows):
     """Raise AssertionError unless each device has its own rows."""
     for mesh in meshes():
         for shape in ((16, 8), (24,), (8, 2, 8)):
             x = np.arange(math.prod(shape), dtype=np.float32).reshape(shape)
-            require_rows("x", by_rows(mesh, jnp.array(x)), x, mesh)
+            require_rows("x", place_rows(mesh, jnp.array(x)), x, mesh)
 
 
 def check_place_batch(place_batch):
