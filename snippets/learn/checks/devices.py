@@ -48,12 +48,12 @@ def require_rows(name, found, numbers, mesh):
     assert np.array_equal(found, numbers), f"the values of {name} have changed"
 
 
-def check_by_rows(by_rows):
+def check_place_rows(place_rows):
     """Raise AssertionError unless each device has its own rows."""
     for mesh in meshes():
         for shape in ((16, 8), (24,), (8, 2, 8)):
             x = np.arange(math.prod(shape), dtype=np.float32).reshape(shape)
-            require_rows("x", by_rows(mesh, jnp.array(x)), x, mesh)
+            require_rows("x", place_rows(mesh, jnp.array(x)), x, mesh)
 
 
 def check_place_batch(place_batch):
@@ -81,8 +81,12 @@ def elements(text, kind):
 
     `text` is a compiled program.
     """
-    shapes = re.findall(rf"\[([\d,]*)\]\S* {kind}(?:-start)?\(", text)
-    return [math.prod(map(int, re.findall(r"\d+", s))) for s in shapes]
+    found = []
+    for returned in re.findall(rf" = (\S.*?) {kind}(?:-start)?\(", text):
+        shapes = re.findall(r"\[([\d,]*)\]", returned)
+        sizes = [map(int, re.findall(r"\d+", shape)) for shape in shapes]
+        found.append(sum(map(math.prod, sizes)))
+    return found
 
 
 def check_multiplied(multiplied):
@@ -117,8 +121,11 @@ def check_multiplied(multiplied):
             "result; ask the matmul for a replicated result, and the partial "
             "results are added instead"
         )
-        count = len(elements(text, "all-reduce"))
-        assert count == 1, f"there are {count} all-reduces; one is enough"
+        added = elements(text, "all-reduce")
+        assert added == [8 * rows], (
+            f"the all-reduces have {added} elements; one is enough, with the "
+            f"{8 * rows} of the result"
+        )
 
 
 def require_standard(found, numbers):
@@ -174,6 +181,9 @@ def check_standardised(standardised):
             x = jax.device_put(numbers, jax.P("data"))
             found = standardised(x)
             text = jax.jit(standardised).lower(x).compile().as_text()
+        assert isinstance(found, jax.Array), (
+            f"it returns a {type(found).__name__}, and no array of JAX"
+        )
         assert found.shape == x.shape, (
             f"the shape {x.shape} has become {found.shape}"
         )

@@ -138,6 +138,9 @@ def check_train(train):
                 "a step gets another state than that which the step before "
                 "it returned"
             )
+            assert batch == 2.0**loss.number, (
+                f"step {loss.number} gets another batch than its own"
+            )
             return (value + batch, loss), loss
 
         batches = [2.0**n for n in range(count)]

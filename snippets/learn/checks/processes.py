@@ -97,7 +97,7 @@ def log_in_a_process(log_mean):
                 raise InterruptedError
             return float(losses.mean())
 
-        losses = [float(step + 100 * process) for step in range(steps)]
+        losses = [float(n + process * n**2) for n in range(steps)]
         try:
             log_mean(losses, process, mean, texts.append)
             alone = not gathered(0.0, 1.0)[:, 1].all()
@@ -116,13 +116,13 @@ def check_log_mean(log_mean):
         for process, (calls, _, what) in enumerate(run):
             assert what != "waits", (
                 f"process {process} calls the collective for the "
-                f"{len(calls)}. time, and process {1 - process} has returned after "
-                f"{len(run[1 - process][0])} calls: one waits for the other "
-                "forever"
+                f"{len(calls)}. time, and process {1 - process} has returned "
+                f"after {len(run[1 - process][0])} calls: one waits for the "
+                "other forever"
             )
         for process, (calls, _, _) in enumerate(run):
             assert calls, "no mean over the processes is taken"
-            right = [n + 100.0 * process for n in range(0, steps, 10)]
+            right = [n + 1.0 * process * n**2 for n in range(0, steps, 10)]
             assert len(calls) == len(right), (
                 f"the mean of {steps} steps is taken {len(calls)} times; "
                 "every tenth step needs it, from 0"
@@ -134,7 +134,7 @@ def check_log_mean(log_mean):
         texts = [texts for _, texts, _ in run]
         assert not texts[1], "process 1 writes as well"
         said = [re.findall(r"\d+(?:\.\d+)?", str(text)) for text in texts[0]]
-        right = [[n, n + 50.0] for n in range(0, steps, 10)]
+        right = [[n, n + n**2 / 2] for n in range(0, steps, 10)]
         assert [[float(n) for n in text] for text in said] == right, (
             f"of {steps} steps process 0 writes {texts[0]}; wanted are the "
             f"steps, each with its mean, {right}"

@@ -7,7 +7,7 @@ import numpy as np
 
 def check_likeliest(likeliest):
     """Raise AssertionError unless it is the best token of each row."""
-    logits = jnp.array([[0.5, -2, 3, 1], [9, 0, 0, 4], [-5, -3, -4, -3.5]])
+    logits = jnp.array([[5, -2, 3, 1], [9, 0, 0, 4], [-5, -3, -4, -3.5]])
     for rows in (logits, logits[:2] - 10, logits[1:, ::-1]):
         right = np.argmax(rows, axis=1)
         for found in (likeliest(rows), jax.jit(likeliest)(rows)):
@@ -32,7 +32,11 @@ def check_windows(windows):
     shuffled = np.random.default_rng(0).permutation(40) + 1
     for count, length in ((9, 4), (10, 4), (12, 4), (31, 6), (32, 8)):
         text = jnp.array(shuffled[:count])
-        tokens, targets = windows(text, length)
+        found = windows(text, length)
+        assert isinstance(found, tuple | list) and len(found) == 2, (
+            "it should return two arrays, the tokens and the targets"
+        )
+        tokens, targets = found
         of = f"{count} tokens {text[:length]}... in windows of {length}: "
         assert tokens.shape == targets.shape, (
             f"{of}tokens {tokens.shape}, but targets {targets.shape}"
@@ -40,6 +44,9 @@ def check_windows(windows):
         assert tokens.ndim == 2 and tokens.shape[1] == length, (
             f"{of}tokens {tokens.shape}, and should be (count, {length})"
         )
+        assert all(
+            jnp.issubdtype(x.dtype, jnp.integer) for x in (tokens, targets)
+        ), f"{of}tokens are integers, not {tokens.dtype} and {targets.dtype}"
         right = shuffled[: (count - 1) // length * length]
         right = right.reshape(-1, length)
         behind = shuffled[1 : right.size + 1].reshape(-1, length)
@@ -70,12 +77,15 @@ def check_masked_loss(masked_loss):
         shape = (*targets.shape, 4)
         logits = jnp.array(2 + 3 * draw.normal(size=shape), jnp.float32)
         found = jax.jit(masked_loss)(logits, targets)
-        assert found.shape == (), (
+        assert jnp.shape(found) == (), (
             f"it returns an array {found.shape}, and not one loss"
         )
         require_loss(found, logits, targets)
         grad = jax.grad(masked_loss)(logits, targets)
         assert not np.any(grad[targets < 0]), "padding has a gradient"
+        assert np.all(grad[targets >= 0]), (
+            "a logit of a token that counts has no gradient"
+        )
 
 
 def require_loss(found, logits, targets):
@@ -130,8 +140,14 @@ def check_sample(sample):
     def drawn(top, temperature, seed=0):
         key = jax.random.key(seed)
         found = draw(key, logits, jnp.float32(temperature), top=top)
+        assert isinstance(found, jax.Array), (
+            f"it returns {jax.tree.structure(found)}, and no array"
+        )
         assert found.shape == (8000,), (
             f"it has the shape {found.shape}; a token for each row is wanted"
+        )
+        assert jnp.issubdtype(found.dtype, jnp.integer), (
+            f"tokens are integers, not {found.dtype}"
         )
         return np.asarray(found).reshape(4000, 2)
 

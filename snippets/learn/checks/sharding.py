@@ -124,7 +124,10 @@ def check_specs_of(specs_of):
             f"an array {shape} gets {found[name]}, and should get "
             f"{right[name]}: {reasons[name]}"
         )
-    spec = specs_of([np.zeros((27, 64))], 3)[0]
+    spec, small = specs_of([np.zeros((27, 64)), np.zeros((27, 20))], 3)
+    assert small == jax.P(), (
+        f"an array (27, 20) over 3 devices gets {small}, and has 540 elements"
+    )
     assert tuple(spec)[:1] == ("data",), (
         f"an array (27, 64) over 3 devices gets {spec}; 3 divides 27, and "
         "not 64. Is a number of devices written down?"
@@ -134,7 +137,10 @@ def check_specs_of(specs_of):
 def check_gradient(gradient):
     """Raise AssertionError unless it is the gradient of one device."""
 
+    fetched = []
+
     def loss(params, batch):
+        fetched.append(isinstance(batch["x"], np.ndarray))
         errors = batch["x"] @ params["w"] + params["b"] - batch["y"]
         return jnp.mean(errors**2)
 
@@ -142,11 +148,15 @@ def check_gradient(gradient):
     params = {"w": jnp.array([1.0, -2.0]), "b": jnp.array(0.5)}
     numbers = {"x": x, "y": np.cos(3 * x[:, 0])}
     right = jax.grad(loss)(params, numbers)
+    fetched.clear()
     for mesh in meshes():
         with jax.set_mesh(mesh):
             batch = jax.device_put(numbers, jax.P("data"))
             found = gradient(loss, jax.device_put(params, jax.P()), batch)
         require_like("the gradient", found, right)
+        assert not any(fetched), (
+            "the whole batch is fetched to NumPy; let each device use its rows"
+        )
         ratios = np.asarray(found["w"]) / np.asarray(right["w"])
         ratios = np.append(ratios, found["b"] / right["b"])
         assert not np.allclose(ratios, mesh.size, rtol=1e-3), (
@@ -202,6 +212,7 @@ def check_first_state(first_state):
     assert np.array_equal(params["b"], right["b"]), (
         "`b` is not what `init` makes"
     )
+    assert traced, "`init` is never called"
     assert all(traced), (
         "`init` makes whole arrays on one device before they are sharded; "
         "call it inside of a jitted function"

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 
-def by_rows(mesh, x):
+def place_rows(mesh, x):
     """Return an array x (rows, ...), sharded by rows over a mesh.
 
     The mesh has one axis, "data".

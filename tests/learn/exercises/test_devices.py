@@ -183,8 +183,15 @@ def in_numpy(x, w):
     return np.asarray(x) @ np.asarray(w)
 
 
-def on_the_first(x, w):
-    return jnp.asarray(np.asarray(x)) @ jnp.asarray(np.asarray(w))
+def operands_added(x, w):
+    @jax.shard_map(in_specs=(jax.P(None, "data"), ROWS), out_specs=jax.P(), check_vma=False)
+    def of_shards(x, w):
+        first = jax.lax.axis_index("data") * len(w)
+        places = jnp.zeros((x.shape[0], 16)), (0, first), jnp.zeros((16, w.shape[1])), (first, 0)
+        x = summed(jax.lax.dynamic_update_slice(places[0], x, places[1]))
+        return x @ summed(jax.lax.dynamic_update_slice(places[2], w, places[3]))
+
+    return of_shards(x, w)
 
 
 def unreduced(x, w):
@@ -280,18 +287,18 @@ def without_shard_map(x):
 
 
 WRONG = [
-    (checks.check_by_rows, exercises.by_rows, "write `by_rows`"),
-    (checks.check_by_rows, unchanged, "x lies on 1 of the devices"),
-    (checks.check_by_rows, on_one_device, "x lies on 1 of the devices"),
-    (checks.check_by_rows, put(jax.P()), "each device holds all of x"),
-    (checks.check_by_rows, put(jax.P(None, "data")), "another axis is sharded than the first"),
-    (checks.check_by_rows, by_the_last_axis, "another axis is sharded than the first"),
-    (checks.check_by_rows, put(jax.P("data", None)), "it raises ValueError"),
-    (checks.check_by_rows, put(jax.P("rows")), "it raises ValueError"),
-    (checks.check_by_rows, on_a_mesh_of_its_own, "the mesh that is passed has 4"),
-    (checks.check_by_rows, with_the_device_in_front, "x was float32[16, 8] and became"),
-    (checks.check_by_rows, by_hand, "x is no array but list"),
-    (checks.check_by_rows, without_the_mesh, "it raises "),
+    (checks.check_place_rows, exercises.place_rows, "write `place_rows`"),
+    (checks.check_place_rows, unchanged, "x lies on 1 of the devices"),
+    (checks.check_place_rows, on_one_device, "x lies on 1 of the devices"),
+    (checks.check_place_rows, put(jax.P()), "each device holds all of x"),
+    (checks.check_place_rows, put(jax.P(None, "data")), "another axis is sharded than the first"),
+    (checks.check_place_rows, by_the_last_axis, "another axis is sharded than the first"),
+    (checks.check_place_rows, put(jax.P("data", None)), "it raises ValueError"),
+    (checks.check_place_rows, put(jax.P("rows")), "it raises ValueError"),
+    (checks.check_place_rows, on_a_mesh_of_its_own, "the mesh that is passed has 4"),
+    (checks.check_place_rows, with_the_device_in_front, "x was float32[16, 8] and became"),
+    (checks.check_place_rows, by_hand, "x is no array but list"),
+    (checks.check_place_rows, without_the_mesh, "it raises "),
     (checks.check_place_batch, exercises.place_batch, "it raises "),
     (checks.check_place_batch, by_columns, "another axis is sharded than the first"),
     (checks.check_place_batch, everywhere, "each device holds all of batch"),
@@ -313,6 +320,7 @@ WRONG = [
     (checks.check_multiplied, by_shard_map(averaged), "it does not return x @ w"),
     (checks.check_multiplied, by_shard_map(lambda x: x), "it raises ValueError"),
     (checks.check_multiplied, by_shard_map(lambda x: x, check_vma=False), "not return x @ w"),
+    (checks.check_multiplied, operands_added, "one is enough, with the 128 of the result"),
     (checks.check_multiplied, in_numpy, "it returns a ndarray"),
     (checks.check_multiplied, lambda x, w: einsum(x, w).T, "has the shape (16, 8), not (8, 16)"),
     (checks.check_standardised, exercises.standardised, "of its own shard"),
@@ -327,15 +335,16 @@ WRONG = [
     (checks.check_standardised, each(by_variance), "by the variance, and not by its root"),
     (checks.check_standardised, each(divided_by_counts), "of 48 numbers the first are"),
     (checks.check_standardised, each(one_less), "of 64 numbers the first are"),
+    (checks.check_standardised, lambda x: (x, x), "it returns a tuple"),
     (checks.check_standardised, standard_everywhere, "each device holds the whole result"),
     (checks.check_standardised, each(lambda x: averaged(x), jax.P()), "has become (8,)"),
 ]
 RIGHT = [
     (checks.check_multiplied, shard_map_alone),
-    (checks.check_by_rows, in_a_context),
-    (checks.check_by_rows, by_jit),
-    (checks.check_by_rows, by_callback),
-    (checks.check_by_rows, put(jax.P(("data",)))),
+    (checks.check_place_rows, in_a_context),
+    (checks.check_place_rows, by_jit),
+    (checks.check_place_rows, by_callback),
+    (checks.check_place_rows, put(jax.P(("data",)))),
     (checks.check_place_batch, leaf_by_leaf),
     (checks.check_place_batch, batch_by_jit),
     (checks.check_place_batch, specs_in_a_context),

@@ -211,6 +211,10 @@ def some_batches(step, state, batches, every):
     return state, floats(losses)
 
 
+def without_the_last(step, state, batches, every):
+    return solutions.train(step, state, batches[:-1], every)
+
+
 def losses_alone(step, state, batches, every):
     return solutions.train(step, state, batches, every)[1]
 
@@ -337,7 +341,8 @@ WRONG = [
     (checks.check_train, every_step(lambda state, loss: f"{loss:.3f}"), "10 are waited for"),
     (checks.check_train, until_a_loss_is_zero, "and so do `block_until_ready`, `print` and `if`"),
     (checks.check_train, from_the_first_state, "a step gets another state"),
-    (checks.check_train, some_batches, "not each is used once"),
+    (checks.check_train, some_batches, "step 1 gets another batch"),
+    (checks.check_train, without_the_last, "not each is used once"),
     (checks.check_train, losses_alone, "it should return the state and the losses"),
     (checks.check_train, first_state, "the state is not that after the last step"),
     (checks.check_flops_of_gradient, exercises.flops_of_gradient, "write `flops_of_gradient`"),

@@ -73,6 +73,14 @@ def the_token_before(text, length):
     return targets, tokens
 
 
+def tokens_alone(text, length):
+    return solutions.windows(text, length)[0]
+
+
+def as_floats(text, length):
+    return tuple(x.astype(float) for x in solutions.windows(text, length))
+
+
 def always_dropped(text, length):
     count = len(text) // length - 1
     return by_starts(text, length, length * jnp.arange(count))
@@ -157,6 +165,10 @@ def clipped(logits, targets):
 
 def up_to_the_shortest(logits, targets):
     return losses_of(logits[:, :1], targets[:, :1]).mean()
+
+
+def without_gradient(logits, targets):
+    return solutions.masked_loss(jax.lax.stop_gradient(logits), targets)
 
 
 def logits_masked(logits, targets):
@@ -246,6 +258,14 @@ def with_a_column(key, logits, temperature, top):
     return solutions.sample(key, logits, temperature, top)[:, None]
 
 
+def with_the_key(key, logits, temperature, top):
+    return solutions.sample(key, logits, temperature, top), key
+
+
+def drawn_as_floats(key, logits, temperature, top):
+    return solutions.sample(key, logits, temperature, top).astype(float)
+
+
 def greedy_at_0(key, logits, temperature, top):
     if temperature == 0:
         return logits.argmax(axis=1)
@@ -293,8 +313,14 @@ WRONG = [
     (checks.check_likeliest, lambda x: jax.lax.top_k(x, 1)[1], "it returns the shape (3, 1)"),
     (checks.check_likeliest, lambda x: jnp.argsort(x, axis=1)[:, 0], "the least likely tokens"),
     (checks.check_likeliest, lambda x: jnp.argmax(jnp.abs(x), axis=1), "it returns ["),
-    (checks.check_likeliest, lambda x: jnp.argmax(x[:3], axis=1) * 0 + 2, "not [2 0 1]"),
+    (checks.check_likeliest, lambda x: jnp.argmax(x[:3], axis=1) * 0 + 2, "not [0 0 1]"),
     (checks.check_likeliest, lambda x: [int(row.argmax()) for row in x], "Concretization"),
+    (
+        checks.check_likeliest,
+        lambda x: jnp.argmax(jax.nn.softmax(x, axis=0), axis=1),
+        "not [0 0 1]",
+    ),
+    (checks.check_windows, as_floats, "tokens are integers"),
     (checks.check_windows, exercises.windows, "the first of the next window"),
     (checks.check_windows, one_window_less, "they hold 2 windows with their targets, not 1"),
     (checks.check_windows, the_same, "which are not the tokens behind"),
@@ -306,6 +332,7 @@ WRONG = [
     (checks.check_windows, overlapping, "and windows do not overlap"),
     (checks.check_windows, transposed, "the tokens are"),
     (checks.check_windows, the_token_before, "the tokens are"),
+    (checks.check_windows, tokens_alone, "it should return two arrays"),
     (checks.check_windows, always_dropped, "they hold 2 windows"),
     (checks.check_masked_loss, exercises.masked_loss, "-1 is read as the last token"),
     (checks.check_masked_loss, divided_by_all, "divided by all places"),
@@ -320,6 +347,7 @@ WRONG = [
     (checks.check_masked_loss, of_probabilities, "and not their logarithms"),
     (checks.check_masked_loss, clipped, "padding counts: -1 is replaced"),
     (checks.check_masked_loss, up_to_the_shortest, "the loss is "),
+    (checks.check_masked_loss, without_gradient, "has no gradient"),
     (checks.check_masked_loss, logits_masked, "the loss is "),
     (checks.check_sample, exercises.sample, "write `sample`"),
     (checks.check_sample, the_likeliest, "always returns the same token"),
@@ -338,6 +366,8 @@ WRONG = [
     (checks.check_sample, least_likely, "with `top` 2 the rows of two kinds draw"),
     (checks.check_sample, always_two, "with `top` 3"),
     (checks.check_sample, with_a_column, "it has the shape (8000, 1)"),
+    (checks.check_sample, with_the_key, "and no array"),
+    (checks.check_sample, drawn_as_floats, "tokens are integers, not float32"),
     (checks.check_sample, greedy_at_0, "it raises TracerBoolConversionError"),
     (checks.check_sample, in_a_list, "it raises TracerArrayConversionError"),
 ]

@@ -124,6 +124,10 @@ def by_bytes(count, x):
     return largest_that(divided, 0)(count, x) if x.nbytes >= 1000 else WHOLE
 
 
+def of_each_device(count, x):
+    return largest_that(divided, 125 * count)(count, x)
+
+
 def as_a_list(params, count):
     return [largest_that(divided)(count, x) for x in jax.tree.leaves(params)]
 
@@ -203,6 +207,10 @@ def one_leaf(loss, params, batch):
     return grads | {"w": grads["w"] / jax.sharding.get_mesh().size}
 
 
+def on_the_host(loss, params, batch):
+    return jax.grad(loss)(params, jax.device_get(batch))
+
+
 def with_the_loss(loss, params, batch):
     return jax.value_and_grad(loss)(params, batch)
 
@@ -273,6 +281,11 @@ def first_values(init, key, shardings):
 
 def another_key(init, key, shardings):
     return solutions.first_state(init, jax.random.key(0), shardings)
+
+
+def of_a_known_init(init, key, shardings):
+    kernel = jax.random.normal(key, (72, 41), out_sharding=ROWS)
+    return averages_of({"kernel": kernel, "b": jax.device_put(jnp.ones(3), WHOLE)})
 
 
 def kernel_alone(init, key, shardings):
@@ -346,6 +359,7 @@ WRONG = [
     (checks.check_specs_of, rule(largest_if_divided), "8 divides 24, and not 50"),
     (checks.check_specs_of, rule(of_matrices), "4000 elements along its one axis"),
     (checks.check_specs_of, rule(by_bytes), "fewer than 1000 elements"),
+    (checks.check_specs_of, rule(of_each_device), "and has 540 elements"),
     (checks.check_specs_of, as_a_list, "a spec for each array of"),
     (checks.check_specs_of, rule(as_text), "which is no `jax.P`"),
     (checks.check_specs_of, rule(under_another_name), "and should get"),
@@ -361,6 +375,7 @@ WRONG = [
     ),
     (checks.check_gradient, of_one_shard, "times as large"),
     (checks.check_gradient, divided_twice, "[0.125 0.125 0.125] times as large"),
+    (checks.check_gradient, on_the_host, "the whole batch is fetched to NumPy"),
     (checks.check_gradient, one_leaf, "[1. 1. 8.] times as large"),
     (checks.check_gradient, with_the_loss, "the gradient is PyTreeDef"),
     (checks.check_gradient, for_the_batch, "the gradient is PyTreeDef"),
@@ -378,6 +393,7 @@ WRONG = [
     (checks.check_first_state, first_values, "do not begin at zero"),
     (checks.check_first_state, bias_averaged, "do not begin at zero"),
     (checks.check_first_state, kernel_alone, "an average is PyTreeDef"),
+    (checks.check_first_state, of_a_known_init, "`init` is never called"),
     (checks.check_first_state, another_key, "are not those that `init` makes"),
 ]
 RIGHT = [
