@@ -454,7 +454,7 @@ WRONG = [
     (PORT, of_causal_mask, "it differs by up to"),
     (CAUSAL, exercises.is_causal, "in which a token sees the next one"),
     (CAUSAL, by_the_last_token, "in which the third of five tokens"),
-    (CAUSAL, by_the_second_token, "in which the last token but one"),
+    (CAUSAL, by_the_second_token, "in which the third of five tokens"),
     (CAUSAL, of_all_results, "it returns False for a model whose mask is causal"),
     (CAUSAL, of_shapes, "it returns True for a model without a mask"),
     (CAUSAL, by_adding_one, "the norm removes what is added"),
