@@ -7,7 +7,7 @@ import numpy as np
 
 def check_causal_mask(causal_mask):
     """Raise AssertionError unless a query sees its token and those before."""
-    for length in (4, 1, 7):
+    for length in (4, 1, 20):
         found = causal_mask(length)
         assert isinstance(found, np.ndarray | jax.Array), (
             f"it returns a {type(found).__name__}; return an array"
@@ -59,13 +59,23 @@ def attention_of(query, key, value, mask, scale=None, after=True, axis=-1):
     return np.einsum("rhqk,rkhs->rqhs", weights, value)
 
 
+def require_array(found, shape):
+    """Raise AssertionError unless it is an array of this shape."""
+    assert isinstance(found, np.ndarray | jax.Array), (
+        f"it returns a {type(found).__name__}; return an array"
+    )
+    assert found.shape == shape, (
+        f"it has the shape {found.shape}, and should have {shape}"
+    )
+
+
 def expect(found, right, mistakes):
     """Raise AssertionError unless right was found; name what went wrong.
 
     `mistakes` has by their words what is found with each of them.
     """
     assert not np.isnan(found).any(), (
-        "there is nan in it: some query has no key left to look at"
+        "there is nan in it, as for a query that has no key left to look at"
     )
     for words, wrong in mistakes.items():
         made = np.allclose(found, wrong, atol=1e-3)
@@ -78,16 +88,16 @@ def expect(found, right, mistakes):
 def check_attend_to_own(attend_to_own):
     """Raise AssertionError unless no query looks at padding."""
     generator = np.random.default_rng(0)
-    for lengths, size in (([3, 5, 2], 4), ([1, 6], 3)):
-        shape = len(lengths), 6, 2, size
+    for lengths, rest in (([3, 5, 2], (6, 2, 4)), ([1, 7], (8, 3, 3))):
+        shape = len(lengths), *rest
         arrays = generator.normal(size=(3, *shape)).astype(np.float32)
         found = jax.jit(attend_to_own)(*arrays, jnp.array(lengths))
-        assert np.shape(found) == shape, (
-            f"it has the shape {np.shape(found)}, where queries have {shape}"
-        )
+        require_array(found, shape)
         last = np.array(lengths)[:, None, None, None]
         position = np.arange(shape[1])
         own = position < last
+        query, key, value = arrays
+        kept = own[:, 0, 0, :, None, None]
         mistakes = {
             "queries look at padding; the axes of a mask are (rows, heads, "
             "queries, keys), and the last has to be masked": True,
@@ -113,18 +123,13 @@ def check_attend_to_own(attend_to_own):
                 *arrays, True, after=own
             ),
             "the score of padding is 0, whose exponential is 1; it should be "
-            "-inf": attention_of(*own_or_zero(arrays, own), True),
+            "-inf": attention_of(query, key * kept, value, True),
+            "zeros instead of padding still take part in the softmax; mask "
+            "the scores": attention_of(query, key * kept, value * kept, True),
         }
         compared = {w: y[own[:, 0, 0]] for w, y in results.items()}
         right = attention_of(*arrays, own)[own[:, 0, 0]]
         expect(np.asarray(found)[own[:, 0, 0]], right, compared)
-
-
-def own_or_zero(arrays, own):
-    """Return queries, and keys and values that are zero where not own."""
-    query, key, value = arrays
-    kept = own[:, 0, 0, :, None, None]
-    return query, key * kept, value * kept
 
 
 def multihead_of(state, x, heads, mask, order="chs", **settings):
@@ -164,9 +169,7 @@ def check_multihead(multihead):
         forbidden[position, position - 1] = True
         forbidden[0, 1] = False
         found = multihead(state, x, heads, forbidden)
-        assert np.shape(found) == x.shape, (
-            f"it has the shape {np.shape(found)}, where x has {x.shape}"
-        )
+        require_array(found, x.shape)
         own, out = (state, x, heads), state["out_proj.weight"]
         changed = {
             "`out_proj.weight` has PyTorch's layout (outputs, inputs); "
@@ -246,13 +249,17 @@ def check_is_causal(is_causal):
             lambda query, key: key <= query + 1
         ),
         "whose mask is transposed": seeing(lambda query, key: key >= query),
-        "in which the first token sees the second, and no other looks ahead": (
-            seeing(lambda query, key: (key <= query) | (key + query == 1))
+        "in which the third of five tokens sees the fourth, and no other "
+        "looks ahead": seeing(
+            lambda query, key: (key <= query) | ((query == 2) & (key == 3))
         ),
         "in which the last token but one sees the last": lambda x: x.at[
             -2
         ].add(x[-1]),
         "in which the first token sees the last": lambda x: x.at[0].add(x[-1]),
+        "in which a token sees the last element of the next": lambda x: x.at[
+            :-1, 0
+        ].add(x[1:, -1]),
         "that subtracts the mean of all tokens": lambda x: x - x.mean(axis=0),
         "with no mask and a layer norm at its end, so that the sum of a "
         "token's results is always 0": lambda x: jax.nn.standardize(every(x)),

@@ -121,6 +121,11 @@ def zeroed(query, key, value, lengths):
     return jax.nn.dot_product_attention(query, jnp.where(own, key, 0), jnp.where(own, value, 0))
 
 
+def multiplied(query, key, value, lengths):
+    scores = jnp.einsum("rqhs,rkhs->rhqk", query, key) / query.shape[-1] ** 0.5
+    return summed(jax.nn.softmax(scores * own_mask(query, lengths)), value)
+
+
 def zeroed_values(query, key, value, lengths):
     own = own_mask(query, lengths)[:, 0, 0, :, None, None]
     return jax.nn.dot_product_attention(query, key, jnp.where(own, value, 0))
@@ -181,7 +186,7 @@ def divided_again(query, key, value, lengths):
 
 
 def ported(state, x, heads, forbidden, **changes):
-    rows, length, width = x.shape
+    rows, length, _ = x.shape
     state = state | changes.get("given", lambda state: {})(state)
     qkv = x @ state["in_proj_weight"].T + state["in_proj_bias"]
     split = changes.get("split", lambda y: y.reshape(rows, length, heads, -1))
@@ -212,7 +217,7 @@ def by_width(state, x, heads, forbidden):
 
 
 def mixed_heads(state, x, heads, forbidden):
-    rows, length, width = x.shape
+    rows, length, _ = x.shape
 
     def split(y):
         return y.reshape(rows, length, -1, heads).swapaxes(-1, -2)
@@ -262,6 +267,10 @@ def kept_as_heads(state, x, heads, forbidden):
 
 def of_causal_mask(state, x, heads, forbidden):
     return ported(state, x, heads, ~solutions.causal_mask(x.shape[1]))
+
+
+def with_the_weights(state, x, heads, forbidden):
+    return solutions.multihead(state, x, heads, forbidden), None
 
 
 def by_unstacking(state, x, heads, forbidden):
@@ -349,6 +358,11 @@ def neighbours(model, x):
     return not jnp.diagonal(d, offset=1).any()
 
 
+def by_first_elements(model, x):
+    y = model(x)
+    return all(jnp.allclose(model(x.at[i:, 0].add(1))[:i], y[:i]) for i in range(1, len(x)))
+
+
 def token_by_token(model, x):
     y = model(x)
     return all(
@@ -410,7 +424,8 @@ WRONG = [
     (OWN, one_too_few_by_hand, "the last of their row's own tokens"),
     (OWN, after_the_softmax, "padding takes part in the softmax"),
     (OWN, zeroed_values, "padding takes part in the softmax"),
-    (OWN, zeroed, "whose exponential is 1"),
+    (OWN, zeroed, "zeros instead of padding"),
+    (OWN, multiplied, "whose exponential is 1"),
     (OWN, as_the_first_row, "each has a length of its own"),
     (OWN, also_causal, "the own tokens after them"),
     (OWN, inverted, "queries look at padding, and at nothing else"),
@@ -435,10 +450,11 @@ WRONG = [
     (PORT, in_one_head, "it differs by up to"),
     (PORT, in_three_heads, "it differs by up to"),
     (PORT, kept_as_heads, "it has the shape (2, 5, 3, 4)"),
+    (PORT, with_the_weights, "it returns a tuple"),
     (PORT, of_causal_mask, "it differs by up to"),
     (CAUSAL, exercises.is_causal, "in which a token sees the next one"),
-    (CAUSAL, by_the_last_token, "in which the first token sees the second"),
-    (CAUSAL, by_the_second_token, "in which the last token but one"),
+    (CAUSAL, by_the_last_token, "in which the third of five tokens"),
+    (CAUSAL, by_the_second_token, "in which the third of five tokens"),
     (CAUSAL, of_all_results, "it returns False for a model whose mask is causal"),
     (CAUSAL, of_shapes, "it returns True for a model without a mask"),
     (CAUSAL, by_adding_one, "the norm removes what is added"),
@@ -449,6 +465,7 @@ WRONG = [
     (CAUSAL, inverted_answer, "it returns False for a model whose mask is causal"),
     (CAUSAL, with_gradient_of_a_sum, "it returns True for a model"),
     (CAUSAL, asserting, "it returns None"),
+    (CAUSAL, by_first_elements, "sees the last element of the next"),
     (CAUSAL, neighbours, "it returns True for a model"),
 ]
 RIGHT = [
