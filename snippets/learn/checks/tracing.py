@@ -33,9 +33,9 @@ def check_limited(limited):
     assert hasattr(limited, "lower"), (
         "`limited` itself is not jitted any more; keep `jax.jit`"
     )
-    x = jnp.array([[-1.0, 0.5, 3.0], [-4.0, 0.0, 0.25]])
+    x = jnp.array([[-1.0, 0.5, 3.0], [-4.0, 0.0, 0.75]])
     for kind, whole in (("relu", np.maximum(x, 0)), ("tanh", np.tanh(x))):
-        for limit in (9.0, 0.25):
+        for limit in (9.0, 0.7):
             found = limited(x, kind=kind, limit=limit)
             assert isinstance(found, jax.Array) and found.shape == x.shape, (
                 f"from {x} it makes {found}, where one array of the same "
@@ -66,7 +66,7 @@ def check_limited(limited):
 def check_descend(descend):
     """Raise AssertionError unless one program serves all steps and rates."""
 
-    values = np.linspace(-1.0, 1.0, 7)
+    values = np.linspace(-1.0, 2.0, 7)
     conversions = "jit(stage)", "jit(convert_element_type)"
 
     def compiled(*calls):

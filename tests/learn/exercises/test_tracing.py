@@ -495,7 +495,7 @@ WRONG = [
     (L, all_static, "three limits need 3 compilations"),
     (L, only_relu, "with `kind` 'tanh'"),
     (L, without_limit, "with `kind` 'relu'"),
-    (L, limited_below_as_well, "elements below -0.25 are replaced as well"),
+    (L, limited_below_as_well, "elements below -0.7 are replaced as well"),
     (L, limited_relu_alone, "with `kind` 'tanh'"),
     (L, limited_before, "with `kind` 'tanh'"),
     (L, limited_by_all, "with `kind` 'relu'"),
