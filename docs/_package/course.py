@@ -26,7 +26,8 @@ MODULES = {
         "training/sharded_parameters",
         "devices.resharding: replicate",
         "training.data_parallel: axis_of_devices collectives",
-        "training.sharded_parameters: sharded_over gathered gradient_by_hand bytes_on_each_device",
+        "training.sharded_parameters: sharded_over gathered in_shards gradient_by_hand",
+        "training.sharded_parameters: bytes_on_each_device",
         "processes.cluster: by_machine mesh_of_machines",
     ),
     "shares": (
@@ -37,7 +38,7 @@ MODULES = {
     "of_torch": ("models/modules", "models.modules: from_torch into_nnx into_equinox"),
     "generation": (
         "project/generation",
-        "project.gpt: Config init_gpt gpt generate generate_sharded encode decode",
+        "project.gpt: Config init_gpt gpt generate generate_long generate_sharded encode decode",
     ),
 }
 DEFINED = r"@|def |class "

@@ -37,7 +37,7 @@ FILES = {
         [
             "models.steps: split_nnx cross_entropy gradient_of accumulated in_bfloat16 make_step",
             "project.gpt: make_optimizer",
-            "training.sharded_parameters: sharded_over gathered",
+            "training.sharded_parameters: sharded_over gathered in_shards",
         ],
     ),
     "train.py": ("The program", "project/start", ["programs.start.train"]),

@@ -33,7 +33,11 @@ from snippets.models.steps import (
 )
 from snippets.programs.launcher import launch
 from snippets.training.data_parallel import axis_of_devices
-from snippets.training.sharded_parameters import gathered, sharded_over
+from snippets.training.sharded_parameters import (
+    gathered,
+    in_shards,
+    sharded_over,
+)
 
 ADDRESS = (
     "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/"
@@ -379,7 +383,7 @@ def start_on(mesh, key, config, steps):
     """Return the first state, of which each device makes its shards."""
     layout = jax.tree.map(lambda x: x.sharding, state_on(mesh, config, steps))
     make = functools.partial(first_state, config=config, steps=steps)
-    return jax.jit(make, out_shardings=layout)(key)
+    return in_shards(make, layout)(key)
 
 
 def continue_run(step, state, data, until):

@@ -14,7 +14,10 @@ from snippets.models.steps import (
     split_nnx,
     train,
 )
-from snippets.training.sharded_parameters import bytes_on_each_device
+from snippets.training.sharded_parameters import (
+    bytes_on_each_device,
+    in_shards,
+)
 
 EXPECTED_ERRORS = {
     "without_a_mesh": (
@@ -97,7 +100,7 @@ def train_annotated(mesh, rules, data, rate=1e-3):
         key = jax.random.key(0)
         shapes = jax.eval_shape(make, key)
         layout = nnx.get_named_sharding(shapes, mesh)
-        state = jax.jit(make, out_shardings=layout)(key)
+        state = in_shards(make, layout)(key)
         held = max(bytes_on_each_device(state).values())
         apply, *_ = split_nnx(AnnotatedMlp(rngs=nnx.Rngs(0)))
         gradient = gradient_of(cross_entropy(apply))

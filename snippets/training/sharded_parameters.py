@@ -44,6 +44,19 @@ def sharded_over(mesh, tree):
     )
 
 
+def in_shards(make, layout):
+    """Return `make`, compiled, of whose results each device makes its shards.
+
+    `layout` is a pytree of their shardings. Call it, and what it returns,
+    under the same mesh, or under none: on explicit axes each device would
+    make whole arrays of random numbers, and then cut them.
+    """
+    types = jax.sharding.get_abstract_mesh().axis_types
+    if jax.sharding.AxisType.Explicit in types:
+        make = jax.sharding.auto_axes(make, out_sharding=layout)
+    return jax.jit(make, out_shardings=layout)
+
+
 def first_state(key):
     """Return the parameters of the network and the state of its optimizer."""
     _, params, _ = split_nnx(NnxMlp(rngs=nnx.Rngs(key)))

@@ -1,4 +1,6 @@
+import contextlib
 import functools
+import re
 
 import jax
 import numpy as np
@@ -254,11 +256,23 @@ def test_an_automatic_mesh_has_the_same_devices():
     assert set(AUTO.axis_types) == {AxisType.Auto}
 
 
-def test_a_state_can_be_made_sharded():
-    key = jax.random.key(0)
+@pytest.mark.parametrize("is_set", [True, False])
+@pytest.mark.parametrize("kind", MESHES)
+def test_a_state_can_be_made_sharded_and_no_device_makes_all_of_it(kind, is_set):
+    key, mesh = jax.random.key(0), MESHES[kind]
     shapes = jax.eval_shape(page.first_state, key)
-    made = jax.jit(page.first_state, out_shardings=page.sharded_over(MESH, shapes))(key)
-    assert_sharded(made)
+    layout = page.sharded_over(mesh, shapes)
+    with jax.set_mesh(mesh) if is_set else contextlib.nullcontext():
+        make = page.in_shards(page.first_state, layout)
+        made = make(key)
+        assert all(
+            x.sharding.is_equivalent_to(sharding, x.ndim)
+            for x, sharding in zip(*map(jax.tree.leaves, (made, layout)), strict=True)
+        )
+        whole = max(x.size for x in jax.tree.leaves(shapes))
+        made_at_once = re.findall(r"= [us]32\[([\d,]+)\]", make.lower(key).compile().as_text())
+        most = max(np.prod([*map(int, each.split(","))]) for each in made_at_once)
+        assert most <= whole / mesh.shape["data"]
     expected = page.first_state(key)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), made, expected)
 

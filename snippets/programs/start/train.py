@@ -30,7 +30,11 @@ from snippets.programs.start.images import OPTIONS, UNIT, load
 from snippets.programs.start.mlp import network
 from snippets.programs.start.rows import batch_of, in_order
 from snippets.project.gpt import make_optimizer
-from snippets.training.sharded_parameters import gathered, sharded_over
+from snippets.training.sharded_parameters import (
+    gathered,
+    in_shards,
+    sharded_over,
+)
 
 DEVICES = 8
 STATE = "params", "stats", "opt_state"
@@ -168,7 +172,7 @@ def restored(manager, mesh, optimizer):
     if done is None:
         layout = jax.tree.map(lambda x: x.sharding, like)
         make = functools.partial(first_state, optimizer=optimizer)
-        return 0, jax.jit(make, out_shardings=layout)(jax.random.key(0))
+        return 0, in_shards(make, layout)(jax.random.key(0))
     try:
         args = ocp.args.StandardRestore(like)
         return done, manager.restore(done, args=args)
