@@ -1,0 +1,35 @@
+"""The mistakes of `nox -s mutants` are in today's code, and one is noticed as it says."""
+
+import tomllib
+
+import pytest
+
+from tests import mutants
+
+CHANGES = tomllib.loads(mutants.MUTANTS.read_text("utf8"))["mutant"]
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda each: f"{each['page']}: {each['mistake']}")
+def test_a_mistake_replaces_what_is_there_once(change):
+    path = mutants.ROOT / "snippets" / f"{change['module'].replace('.', '/')}.py"
+    assert path.read_text("utf8").count(change["before"]) == 1
+    assert (mutants.ROOT / "docs" / f"{change['page']}.md").exists()
+
+
+def test_a_page_notices_what_is_printed_or_raised_otherwise():
+    right = [["x", ""], ["0.1 s", ""], ["True", ""]]
+    again = [["x", ""], ["0.2 s", ""], ["True", ""]]
+    assert mutants.notices(right, again, again) is None
+    assert mutants.notices(right, again, [["x", ""], ["0.3 s", ""], ["False", ""]]) == 2
+    assert mutants.notices(right, again, [["x", ""], ["", "ValueError"], ["True", ""]]) is None
+    assert mutants.notices(right, again, [["", "status -9"]]) == 0
+
+
+def test_a_page_is_executed_with_a_mistake_and_without():
+    change = {"module": "pitfalls.leaks", "before": "", "after": ""}
+    with pytest.raises(SystemExit, match=r"is not once in leaks\.py"):
+        mutants.outputs("pitfalls/leaks", change | {"before": "no such text"})
+    right = mutants.outputs("pitfalls/leaks")
+    assert any(printed for printed, _ in right)
+    wrong = mutants.outputs("pitfalls/leaks", change | {"before": "import jax\n", "after": "\n"})
+    assert mutants.notices(right, right, wrong) is not None
