@@ -54,6 +54,16 @@ def test_what_has_no_body_is_to_be_written():
     assert practice.problem_of(check_double, double) == "write `double`; it has no body"
 
 
+def test_what_calls_an_exercise_without_a_body_says_which():
+    def half(x):
+        raise NotImplementedError
+
+    def double(x):
+        return jax.vmap(half)(jnp.full(1, x)) * 4
+
+    assert practice.problem_of(check_double, double) == "write `half`; it has no body"
+
+
 def test_traces_and_compilations_are_counted_within_the_block():
     @jax.jit
     def twice(x):

@@ -18,9 +18,9 @@ TOKENS, LENGTH, WIDTH, ROWS = 128, 32, 32, 16
 LOSSES = {
     "bigram": 2.55,
     "one_head": 2.45,
-    "heads_and_mlp": 2.35,
-    "block": 2.25,
-    "whole": 2.18,
+    "heads_and_mlp": 2.4,
+    "block": 2.32,
+    "whole": 2.26,
 }
 
 
@@ -50,15 +50,15 @@ def loss_of(apply, params, batch):
     ).mean()
 
 
-def trained(apply, params, steps, optimizer=None):
+def trained(apply, params, steps, rate=0.02, optimizer=None):
     """Return parameters after so many steps, and the loss on text kept back.
 
-    `apply` gives logits of (params, tokens). The optimizer is Adam, whose
-    rate rises to 0.02 and falls again.
+    `apply` gives logits of (params, tokens). The optimizer is Adam, unless
+    there is another. Its rate rises to `rate` and falls again.
     """
     text, kept_back = plays()
-    rate = optax.warmup_cosine_decay_schedule(0.0, 0.02, steps // 10, steps)
-    optimizer = optimizer or optax.adam(rate, b2=0.95)
+    rates = optax.warmup_cosine_decay_schedule(0.0, rate, steps // 10, steps)
+    optimizer = optimizer or optax.adam(rates, b2=0.95)
     gradient = jax.grad(functools.partial(loss_of, apply))
 
     def step(state, batch):
@@ -88,7 +88,7 @@ def drawn(key, scale=1.0, /, **shapes):
 
 
 def first_ends(key, width=WIDTH, length=LENGTH):
-    """Return what is before and behind the layers of a model."""
+    """Return what is before and after the layers of a model."""
     keys = jax.random.split(key, 3)
     embedding = jax.random.normal(keys[0], (TOKENS, width))
     positions = jax.random.normal(keys[1], (length, width))
@@ -152,7 +152,7 @@ def close(found, expected):
 def assert_like(function, x, expected, mistakes, other=None):
     """Raise AssertionError unless function(x) is as expected, and causal.
 
-    `mistakes` are {words: array}. What is behind a token must not change its
+    `mistakes` are {words: array}. What follows a token must not change its
     result; `other`, like x, has other tokens.
     """
     found = np.asarray(jax.jit(function)(x))
@@ -179,20 +179,20 @@ def assert_like(function, x, expected, mistakes, other=None):
 
 
 def assert_causal(function, x, other):
-    """Raise AssertionError if what is behind a token changes its result."""
+    """Raise AssertionError if what follows a token changes its result."""
     before = np.asarray(function(x))
     after = np.asarray(function(x.at[:, -2:].set(other[:, -2:])))
     changed = ~np.isclose(before, after, 1e-4, 1e-4)[:, :-2]
     assert not changed.any(), (
-        f"token {np.argwhere(changed)[0][1]} changes when one behind it does. "
+        f"token {np.argwhere(changed)[0][1]} changes when one after it does. "
         "A token may see itself and those before it: is there a mask, and do "
         "norms and softmax go along the last axis?"
     )
 
 
-def assert_learns(name, apply, params, steps):
+def assert_learns(name, apply, params, steps, rate=0.02):
     """Print the loss after training; AssertionError where it is too high."""
-    _, loss = trained(apply, params, steps)
+    _, loss = trained(apply, params, steps, rate)
     assert loss <= LOSSES[name], (
         f"its values are right, and after {steps} steps its loss is "
         f"{loss:.2f}; {LOSSES[name]} is easily reached, so a gradient does "
@@ -286,9 +286,7 @@ def check_bigram(bigram):
         },
     )
     params = {"table": jnp.zeros((TOKENS, TOKENS))}
-    _, loss = trained(bigram, params, 300, optax.adam(0.1))
-    assert loss <= LOSSES["bigram"], f"its loss is {loss:.2f} after training"
-    print(f"bigram: after 300 steps a loss of {loss:.2f}")
+    assert_learns("bigram", bigram, params, 300, rate=0.1)
 
 
 def check_one_head(one_head):
@@ -304,7 +302,7 @@ def check_one_head(one_head):
         x,
         each(head_of(own), x),
         {
-            "a token sees those behind it; mask their scores": (
+            "a token sees those after it; mask their scores": (
                 each(head_of(own, mask=False), x)
             ),
             "scores are not divided": each(head_of(own, scale=1.0), x),
@@ -315,7 +313,7 @@ def check_one_head(one_head):
             "size of a query": each(head_of(own, scale=6**-0.5), x),
             "queries and keys have changed places": each(head_of(turned), x),
             "the mask is the wrong way round: a token sees itself and those "
-            "behind it": each(lambda x: head_of(own)(x[::-1])[::-1], x),
+            "after it": each(lambda x: head_of(own)(x[::-1])[::-1], x),
         }
         | mistakes_of_masks(own, x),
         other,
@@ -407,7 +405,7 @@ def check_heads_and_mlp(heads_and_mlp):
     )
     params = first_ends(keys[4]) | first_block(keys[0])
     learns = functools.partial(beside, heads_and_mlp)
-    assert_learns("heads_and_mlp", learns, params, 300)
+    assert_learns("heads_and_mlp", learns, params, 400)
 
 
 def check_block(block):
@@ -420,8 +418,12 @@ def check_block(block):
     }
     x, other = (2 + 3 * jax.random.normal(key, (2, 5, 8)) for key in keys[2:4])
     own, apply = as_numpy(params), functools.partial(block, params)
+    heads = heads_of(own["heads"])
+    behind = x + each(lambda x: heads(x) @ own["out"], x)
+    behind = each(lambda x: normal(x, own["norm1"]), behind)
+    behind = behind + each(lambda x: mlp(own, x), behind)
     middle = x + each(
-        lambda x: heads_of(own["heads"])(normal(x, own["norm1"])) @ own["out"],
+        lambda x: heads(normal(x, own["norm1"])) @ own["out"],
         x,
     )
     assert_like(
@@ -448,6 +450,9 @@ def check_block(block):
             "the MLP gets the sum as it is; normalize it with norm2": (
                 middle + each(lambda x: mlp(own, x), middle)
             ),
+            "normalize what goes into the heads and the MLP, not the sums": (
+                each(lambda x: normal(x, own["norm2"]), behind)
+            ),
             "the MLP gets x; it should get what comes out of the heads": (
                 middle + each(lambda x: mlp(own, normal(x, own["norm2"])), x)
             ),
@@ -455,7 +460,7 @@ def check_block(block):
         other,
     )
     params = first_ends(keys[4]) | first_block(keys[0])
-    assert_learns("block", functools.partial(beside, block), params, 300)
+    assert_learns("block", functools.partial(beside, block), params, 400)
 
 
 def whole_of(params, tokens, leave_out=(), order=slice(None)):
@@ -517,7 +522,7 @@ def check_whole(whole):
 def check_optimizer(optimizer):
     """Raise AssertionError unless 150 steps bring a model to a low loss."""
     params = first_small(jax.random.key(0))
-    _, loss = trained(small, params, 150, optimizer(150))
+    _, loss = trained(small, params, 150, optimizer=optimizer(150))
     assert loss <= 2.45, (
         f"after 150 steps the loss is {loss:.2f}, and 2.45 at most is asked. "
         "Which rate does it begin with, and which does it end with?"
@@ -552,7 +557,7 @@ def multiplications(jaxpr):
 
 
 def one_by_one(params, prompt, count):
-    """Return prompt (rows, length), and the likeliest tokens behind it."""
+    """Return prompt (rows, length), and the likeliest tokens after it."""
     rows, length = prompt.shape
     tokens = jnp.zeros((rows, count), jnp.int32).at[:, :length].set(prompt)
 
@@ -637,8 +642,13 @@ def check_grouped(grouped):
     x, other = (jax.random.normal(key, (2, 7, WIDTH)) for key in keys[1:3])
     apply = functools.partial(grouped, params)
 
-    def wrong(**how):
-        return each(functools.partial(grouped_of, as_numpy(params), **how), x)
+    own = as_numpy(params)
+    order = np.r_[:8:2, 1:8:2]
+    pairs = {name: own[name][..., order] for name in ("query", "key")}
+
+    def wrong(other=None, **how):
+        params = own | (other or {})
+        return each(functools.partial(grouped_of, params, **how), x)
 
     assert_like(
         apply,
@@ -655,6 +665,8 @@ def check_grouped(grouped):
             "head 1 has group 1; the first three of six heads share group 0": (
                 wrong(shared=lambda head, heads, groups: head % groups)
             ),
+            "elements 2 i and 2 i + 1 are a pair; i and i + size / 2 should "
+            "be": wrong(other=pairs),
             "all heads share group 0": wrong(shared=lambda *_: 0),
         },
         other,

@@ -468,7 +468,7 @@ WRONG = [
     (
         checks.check_one_head,
         head_of(lambda scores, seen, value: jax.nn.softmax(scores) @ value),
-        "sees those behind it",
+        "sees those after it",
     ),
     (checks.check_one_head, scaled(lambda p: p["query"].shape[1] ** 0.5), "are not divided"),
     (checks.check_one_head, scaled(lambda p: p["query"].shape[1] ** -0.5), "by its square root"),
@@ -511,7 +511,7 @@ WRONG = [
     (
         checks.check_one_head,
         head_of(lambda s, seen, v: jax.nn.softmax(masked(s, jnp.tri(*seen.shape, 1) > 0)) @ v),
-        "changes when one behind it does",
+        "changes when one after it does",
     ),
     (checks.check_one_head, head_of(lambda s, seen, value: masked(s, seen)), "has the shape"),
     (checks.check_one_head, exercises.one_head, "write `one_head`"),
@@ -546,7 +546,7 @@ WRONG = [
         heads_of(lambda params, y, x: x + mlp(params, y)),
         "that is the next step",
     ),
-    (checks.check_heads_and_mlp, blind_heads, "changes when one behind it does"),
+    (checks.check_heads_and_mlp, blind_heads, "changes when one after it does"),
     (checks.check_heads_and_mlp, heads_of(lambda params, y, x: y), "has the shape"),
     (
         checks.check_heads_and_mlp,
@@ -556,7 +556,7 @@ WRONG = [
     (
         checks.check_heads_and_mlp,
         lambda params, x: mlp(params, joined(params, x, axis=0)),
-        "changes when one behind it does",
+        "changes when one after it does",
     ),
     (checks.check_heads_and_mlp, exercises.heads_and_mlp, "write `heads_and_mlp`"),
     (checks.check_block, block_of(first_residual_missing), "x is not added to the heads"),
@@ -568,7 +568,7 @@ WRONG = [
     (checks.check_block, block_of(no_second_norm), "normalize it with norm2"),
     (checks.check_block, block_of(in_parallel), "what comes out of the heads"),
     (checks.check_block, block_of(norms_behind), "normalize what goes into"),
-    (checks.check_block, along_tokens, "changes when one behind it does"),
+    (checks.check_block, along_tokens, "changes when one after it does"),
     (checks.check_block, exercises.block, "write `block`"),
     (
         checks.check_whole,
@@ -587,7 +587,7 @@ WRONG = [
     (checks.check_whole, whole_of(layers(slice(0))), "no block is applied"),
     (checks.check_whole, places_of_tokens, "row 0 is wrong at token 0"),
     (checks.check_whole, all_positions, "it raises "),
-    (checks.check_whole, peeking, "changes when one behind it does"),
+    (checks.check_whole, peeking, "changes when one after it does"),
     (
         checks.check_whole,
         lambda params, tokens: solutions.whole(params, tokens)[:, -1],
@@ -610,7 +610,7 @@ WRONG = [
     (checks.check_grouped, grouped_of((1, 1, 1)), "values are turned"),
     (checks.check_grouped, grouped_of((1, -1, 0)), "against each other"),
     (checks.check_grouped, grouped_of(repeat=tiled), "head 1 has group 1"),
-    (checks.check_grouped, grouped_of(causal=False), "changes when one behind it does"),
+    (checks.check_grouped, grouped_of(causal=False), "changes when one after it does"),
     (checks.check_grouped, pairs_of_neighbours, "elements 2 i and 2 i + 1"),
     (checks.check_grouped, exercises.grouped, "write `grouped`"),
     (checks.check_steady, exercises.steady, "has a mean of 4.85"),
@@ -678,7 +678,7 @@ def test_a_wrong_answer_is_told_what_is_wrong(check, answer, said):
 def untrained(monkeypatch):
     """Let a check take the gradient of one step alone; each solution is trained elsewhere."""
 
-    def trained(apply, params, steps, optimizer=None):
+    def trained(apply, params, steps, *settings):
         batch = checks.windows(checks.plays()[0], 2)
         grads = jax.grad(functools.partial(checks.loss_of, apply))(params, batch)
         assert any(np.abs(leaf).max() > 0 for leaf in jax.tree.leaves(grads))
