@@ -20,6 +20,10 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 RECORD_TYPE = "application/vnd.jax-measured.record+json"
 PACKAGE = "jax_measured"
+# Letters that a message begins with to belong to an entry of the list of errors, as in errors.js.
+FEWEST = 12
+# Words may have brackets, as in `x.at[0]`.
+LINK = r"\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\((.*?)\)"
 SHOWN = "table.py"
 # How checks import what they count with, in the book and in the package.
 PRACTICE = "from snippets.programs.practice import", "from ..practice import"
@@ -110,6 +114,36 @@ def causes(root: pathlib.Path) -> list[tuple[list[str], str, str, str]]:
     return found
 
 
+def errors(root: pathlib.Path) -> dict[str, Any]:
+    """Return what tells the messages of the list of errors apart, and the packages it is about.
+
+    Of each entry: the type, a pattern of how the message begins, for which the title stands as in
+    errors.js, the title, the first two sentences, and the page of the way round.
+    """
+    folder = "pitfalls"
+    text = (root / "docs" / folder / "index.md").read_text("utf8")
+    entries = []
+    for title, body in re.findall(
+        r"^:::\{error-entry\} (.+)\n((?:.*\n)+?):::$", text, re.MULTILINE
+    ):
+        kind, _, words = title.partition(": ")
+        pieces = re.split(r"(?<=\w\w)[.;] ", words)[0].rstrip(".").replace("`", "").split("…")
+        # What has happened, and the way round.
+        first, *others = re.split(r"(?<=\.) ", " ".join(body.split()))
+        link = re.search(LINK, " ".join([*others[:1], first, *others]))
+        if link is None or len(re.sub(r"\W", "", "".join(pieces))) < FEWEST:
+            continue
+        place, _, anchor = link[2].partition("#")
+        address = posixpath.normpath(f"{folder}/{place}").removesuffix(".md")
+        end = r"\b" if re.search(r"\w$", pieces[-1]) else ""
+        pattern = ".{0,300}?".join(re.escape(piece.strip()) for piece in pieces) + end
+        said = re.sub(LINK, r"\1", " ".join([first, *others[:1]]))
+        entries.append((kind, pattern, title, said, f"{address}.html#{anchor}"))
+    files = (root / "docs" / "_static" / "messages" / "values.js").read_text("utf8")
+    (versions,) = re.findall(r'"versions": (\{.*?\})', files)
+    return {"packages": [*json.loads(versions)], "entries": entries}
+
+
 class BookHook(BuildHookInterface):  # type: ignore[misc]
     """Adds files to the package while it is built."""
 
@@ -123,6 +157,7 @@ class BookHook(BuildHookInterface):  # type: ignore[misc]
         root = pathlib.Path(self.root)
         shown = (root / "snippets" / "programs" / PACKAGE / SHOWN).read_text("utf8")
         files = {
+            "errors.json": json.dumps(errors(root), ensure_ascii=False),
             "causes.json": json.dumps(causes(root), ensure_ascii=False),
             "book.json": json.dumps(book(root, self.metadata.version), ensure_ascii=False),
             SHOWN: shown.replace("from snippets.programs.timer import", "from .timer import"),

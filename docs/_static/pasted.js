@@ -47,7 +47,6 @@
     "jaxlib.xla_extension.ArrayImpl": "jax.Array",
     "jaxlib.xla_extension": "jax.errors.JaxRuntimeError, jax.Device and others",
     "jax.sharding.use_mesh": "jax.set_mesh",
-    "jax.lax.pvary": "jax.lax.pcast(…, to='varying')",
     "clip a_max": "jnp.clip(x, max=…)",
     "clip a_min": "jnp.clip(x, min=…)",
     "jit abstracted_axes": "jax.export with symbolic sizes",
@@ -123,28 +122,30 @@
     warp: "NVIDIA/warp",
     xla: "openxla/xla",
   };
+  const FAILS = "pitfalls/debugging.html#the-compiler-fails";
   const PACKAGE = /(?:(?:site|dist)-packages\/|\b(?=jax\/_src\/))(\w+)\//g;
 
   // Errors that are said by another package, or by Python, in words that JAX does not use.
+  const CUDA = /^(?:\w+: )?CUDA (?:error: |driver init)/;
   const OTHERS = [
+    ["PyTorch", CUDA],
     ["NumPy", /inhomogeneous shape|operands could not be broadcast together|not aligned: \d|matmul: Input operand|only (?:length-1|size-1) arrays can be converted|np\.\w+ was removed in the NumPy|numpy\.dtype size changed|compiled using NumPy 1/],
-    ["PyTorch", /^(?:RuntimeError: |AcceleratorError: )?CUDA (?:error: |driver initialization failed)|mat1 and mat2|\btorch\.\w*OutOfMemoryError|CUDA out of memory\. Tried|Expected all tensors to be on the same device|TORCH_USE_CUDA_DSA|\btorch\.cuda\.|Error\(s\) in loading state_dict|\btorch\._dynamo/],
+    ["Warp", /\bWarp CUDA error/],
+    ["PyTorch", /mat1 and mat2|\btorch\.\w*OutOfMemoryError|CUDA out of memory\. Tried|Expected all tensors to be on the same device|TORCH_USE_CUDA_DSA|\btorch\.cuda\.|Error\(s\) in loading state_dict|\btorch\._dynamo/],
     ["TensorFlow", /OOM when allocating tensor|tensorflow\.python|\{\{function_node|OperatorNotAllowedInGraph|\btf\.function\b|(?<!org_tensorflow\/)tensorflow\/(?:core|stream_executor)\//],
     ["Python", /^(?:KeyError|FileNotFoundError|PermissionError|RecursionError|KeyboardInterrupt|UnboundLocalError|IndentationError|SyntaxError|NameError|AssertionError)\b(?!.*axis name)|'NoneType' object|\b(?:list|tuple|string) index out of range|missing \d+ required (?:positional|keyword)|takes \d+ positional arguments? but|too many values to unpack|not enough values to unpack|object is not (?:callable|iterable|subscriptable)/],
   ];
 
-  const PYTORCHS = /^(?:\w+: )?CUDA (?:error: |driver init)/;
-
-  // What no line of Python says, of a place that another entry is not about.
-  const SPACES = [
-    [/memory space vmem|exceeded vmem|vmem capacity|scoped vmem/i, ["This is VMEM, the fast memory of one core of a TPU, not the memory of the device: a kernel asks for more than its limit. Give it smaller blocks, or a higher ", code("vmem_limit_bytes"), " in its ", code("pltpu.CompilerParams"), "; ", link("compiled/kernels.html", "Kernels in Pallas"), " has such kernels."]],
-    [/RESOURCE_EXHAUSTED[^]*(?:pinned_host|host memory|host allocator)/, ["This is memory of the host, not of the device: what was offloaded to ", code("pinned_host"), " doesn't fit there."]],
-    [/^Fatal Python error: Segmentation fault|\bSIGSEGV\b|^(?:zsh: )?Illegal (?:hardware )?instruction|illegal hardware instruction|Segmentation fault \(core dumped\)/im, ["Compiled code has crashed, and Python says nothing of it. Run it with ", code("python -X faulthandler"), " to see your line. Usual causes: packages of versions that don't fit, and a program for another processor: ", link("pitfalls/installing.html", "see installing JAX"), "."]],
-    [/cpu_aot_loader|Machine type used for XLA:CPU compilation doesn't match/, ["The cache on disk holds a program that was compiled for another processor. The program goes on; if it is killed by SIGILL, delete the cache: ", link("tracing/first_step.html#compiling-once-for-many-runs", "the cache on disk"), "."]],
-  ];
-
-  // What to do about messages of the core that no cell of the book raises, with their values.
+  // What to do about messages that no cell of the book raises, with their values; and whether no entry
+  // is about them, however alike its words are.
   const ADVICE = [
+    [/memory space vmem|exceeded vmem|vmem capacity|scoped vmem/i, () => ["This is VMEM, the fast memory of one core of a TPU, not the memory of the device: a kernel asks for more than its limit. Give it smaller blocks, or a higher ", code("vmem_limit_bytes"), " in its ", code("pltpu.CompilerParams"), "; ", link("compiled/kernels.html", "Kernels in Pallas"), " has such kernels."], true],
+    [/RESOURCE_EXHAUSTED[^]*(?:pinned_host|host memory|host allocator)/, () => ["This is memory of the host, not of the device: what was offloaded to ", code("pinned_host"), " doesn't fit there."], true],
+    [/^Fatal Python error: Segmentation fault|\bSIGSEGV\b|^(?:zsh: )?Illegal (?:hardware )?instruction|illegal hardware instruction|Segmentation fault \(core dumped\)/im, () => ["Compiled code has crashed, and Python says nothing of it. Run it with ", code("python -X faulthandler"), " to see your line. Usual causes: packages of versions that don't fit, and a program for another processor: ", link("pitfalls/installing.html", "see installing JAX"), "."], true],
+    [/cpu_aot_loader|Machine type used for XLA:CPU compilation doesn't match/, () => ["The cache on disk holds a program that was compiled for another processor. The program goes on; if it is killed by SIGILL, delete the cache: ", link("tracing/first_step.html#compiling-once-for-many-runs", "the cache on disk"), "."], true],
+    [/\b([\w.]+\.(?:cc|h)):\d+\] (?:Check failed|Non-OK-status)/, ([, file]) => ["XLA, or a library below it, has ended the process: a check of its own in ", code(file), " has failed. That is a fault of the compiler, not of your program: ", link(FAILS, "what to do when the compiler fails"), "."], true],
+    [/The '(\w+)' attribute is not available on traced array/, ([, name]) => ["A traced array is on no device yet, so it has no ", code(name), " under ", code("jit"), ". With explicit axes its type has one, ", code("jax.typeof(x).sharding"), "; with automatic axes the compiler chooses later: ", code("jax.debug.inspect_array_sharding(x, callback=print)"), " shows it."], true],
+    [/(list|tuple) indices must be integers or slices, not (?!\w*Tracer)(\w+)/, ([, kind, index]) => ["A ", code(kind), " of Python is indexed with ", index === "ellipsis" ? code("...") : [`a `, code(index)], ", as only arrays can be: look at what the line indexes. It may be a pytree, or a leaf that an optimizer has masked."].flat(), true],
     [/requires arguments to have the same dtypes, got (\w+), (\w+)/, ([, one, other]) => ["The dtypes are ", code(one), " and ", code(other), ". Convert one: ", code("x.astype(y.dtype)"), ". Functions of ", code("jnp"), " convert by themselves, those of ", code("lax"), " don't: ", link("pitfalls/numbers.html#mixed-dtypes", "mixed dtypes"), "."]],
     [/axis (-?\d+) is out of bounds for array of dimension (\d+)/, ([, axis, size]) => [`The code asks for axis ${axis}; the array has ${size === "0" ? "no axes" : `axes 0 to ${size - 1}`}. Print its shape.`]],
     [/index (-?\d+) is out of bounds for axis (\d+) with size (\d+)/, ([, index, axis, size]) => [`${size === "0" ? `Axis ${axis} is empty` : `Axis ${axis} has ${size} elements, and ${index} is beyond the last, ${size - 1}`}. NumPy and static indices of JAX raise this; a traced index would be clamped.`]],
@@ -165,12 +166,14 @@
     [/Indexer must have integer or boolean type, got indexer with type (\w+)/, ([, dtype]) => ["The index is ", code(dtype), ". Write ", code("i.astype(int)"), ", or ", code("//"), " where ", code("/"), " computes it."]],
   ];
 
-  // An error of Python that a function which JAX called back has raised, and its entry.
-  const CALLED_BACK = /\bin (?:pure|io)_callback_impl\b/;
-  const CALLBACK = "JaxRuntimeError: INTERNAL: CpuCallback error";
+  // What comes first, whatever the words: what a check of Equinox says, unless it is of an entry of its
+  // own, and an error of Python that a function which JAX called back has raised.
+  const FIRST = [
+    [/\b_?Eq(?:x|uinox)RuntimeError: (?!The maximum number of)/, "EquinoxRuntimeError: … Above is the stack"],
+    [/^(?![^]*RuntimeError\b)[^]*\bin (?:pure|io)_callback_impl\b/, "JaxRuntimeError: INTERNAL: CpuCallback error"],
+  ];
 
-  // What NumPy says in words with which an entry begins.
-  const UNLIKE = /inhomogeneous shape/;
+  const STATUS = /^\s*(?:INTERNAL|UNIMPLEMENTED|INVALID_ARGUMENT|FAILED_PRECONDITION|NOT_FOUND|UNKNOWN|ABORTED): /;
 
   const MISSES = /TRACING CACHE MISS|PERSISTENT COMPILATION CACHE MISS|Finished (?:tracing|XLA compilation)|Compiling \S+ with global shapes/;
   const LOGGED = /^(?:[IW]\d{4} [\d:.]+|(?:INFO|WARNING|DEBUG)[: ]|20\d\d-\S+ [\d:.,]+:? [IW] )/;
@@ -195,6 +198,9 @@
   // The row [name, since, …] of a table {module: [[names, …], …]}.
   const rowOf = (table, module, name) =>
     (table[module] ?? []).find(([names]) => names.split(" ").includes(name));
+
+  // Modules of which the lists have no name that all versions have.
+  const SELDOM = /experimental|interpreters|extend|example_libraries|jaxlib/;
 
   const updating = (text) => {
     const package_ = askedBy(text);
@@ -238,13 +244,16 @@
       return [code(whole), ` is gone: JAX ${since} has it no more. `, ...(write ? ["Write ", code(write), ". "] : []), ...updating(text)];
     }
     if (old) return [code(old), ` is gone since JAX ${OLD[old][0]}. Write `, code(OLD[old][1]), ". ", ...updating(text)];
+    if (name && SELDOM.test(module)) {
+      return [code(full), ` neither came nor went from JAX ${oldest} to ${newest}: it is misspelt, or its module was not imported, which `, code("import jax"), " alone may not do. Write ", code(`from ${module} import ${name}`), ". ", ...updating(text)];
+    }
     return [`No version of JAX from ${oldest} to ${newest} has `, code(full), ". It is older, or misspelt. ", ...updating(text)];
   };
 
   const FORMS = [
     [/cannot import name '(?<name>\w+)' from '(?<module>jax(?:lib)?(?:\.[\w.]+)?)'/, "ImportError: cannot import name … from 'jax…'"],
     [/module '(?<module>jax(?:lib)?(?:\.[\w.]+)?)' has no attribute '(?<name>\w+)'/, "AttributeError: module 'jax' has no attribute"],
-    [/\bAttributeError: (?<module>jax(?:\.\w+)*)\.(?<name>\w+) (?:was|is|has been) (?:deprecated|removed)/, "AttributeError: module 'jax' has no attribute"],
+    [/\b(?:AttributeError|DeprecationWarning): (?<module>jax(?:\.\w+)*)\.(?<name>\w+) (?:was|is|has been) (?:deprecated|removed)/, "AttributeError: module 'jax' has no attribute"],
     [/No module named '(?<module>jax(?:lib)?\.[\w.]+)'(?!.*is not a package)/, "ModuleNotFoundError: No module named 'jax.config'"],
   ];
   // A name that arrays of JAX or of NumPy lack.
@@ -265,7 +274,7 @@
   };
 
   // What to say of a name or a parameter; null if the text has none. The table comes when needed.
-  const renamed = (text, message, again) => {
+  const renamed = (text, { type, message }, again) => {
     const found = FORMS.map(([pattern, row]) => [last(pattern, text), row]).filter(([each]) => each);
     const [form, row] = found.sort(([one], [other]) => other.index - one.index)[0] ?? [];
     const argument = last(ARGUMENT, text);
@@ -277,6 +286,10 @@
       const asker = packagesOf(text).filter((name) => name !== owner).at(-1);
       const by = asker ? [", that of ", code(asker)] : [];
       return { doubt: true, said: [code(owner), " has no ", code(lacking), " in the version that is installed: it doesn't fit the code that asks for it", ...by, ". Update both, or install those of one time."] };
+    }
+    const [, made, lost] = /^\s*'(\w+)' object has no attribute '(\w+)'/.exec(message) ?? [];
+    if (made && !METHOD.test(message)) {
+      return { doubt: "some", said: ["This ", code(made), " has no ", code(lost), ": either it is not the object that the line expects, or the package that made it is of another version than the code that asks. Print its type, and update both."] };
     }
     const [, absent] = /No module named '((?!jax\b|jaxlib\b)[\w.]+)'/.exec(text) ?? [];
     if (absent && !form) {
@@ -311,6 +324,8 @@
       const own = !moved && habit(name);
       if (own) return { said: own, nothing: true };
       const said = ofName(module, name, text, window.book.jaxNames);
+      // Of what warns, or is in no list, no entry is sure.
+      if (/Warning$/.test(type) || (!moved && SELDOM.test(module) && name)) return { doubt: true, said };
       return { row: core ? "AttributeError: module 'jax.core' has no attribute" : row, said };
     }
     const [, called, parameter] = argument;
@@ -337,9 +352,10 @@
 
   // Everything that is known of a text: sentences, the entry that comes first if one must, whether
   // the list should be doubted, or "some" of it, unless an entry says just that, and where to search. `again` is called when more is known.
-  window.book.pasted = (text, { type, message }, again) => {
+  window.book.pasted = (text, error, again) => {
+    const { type, message } = error;
     const sentences = [];
-    const named = renamed(text, message, again);
+    const named = renamed(text, error, again);
     if (named?.said.length) sentences.push(named.said);
     if (MISSES.test(text)) {
       sentences.push(["This looks like a log of what JAX compiles. ", link("tracing/retracing.html#paste-your-log", "Paste it into the field for logs"), ", which says why it compiles again."]);
@@ -348,12 +364,10 @@
     const packages = packagesOf(text);
     if (!window.book.raised) load(RAISED).then(again, () => {});
     const whole = text.replace(/\x1b\[[\d;]*m/g, "");
-    const { row: source, sentences: said = [] } = window.book.raised?.(whole, { type, message }, packages, Boolean(named), again) ?? {};
+    const { row: source, sentences: said = [] } = window.book.raised?.(whole, error, packages, Boolean(named), again) ?? {};
     sentences.push(...said);
-    const space = SPACES.find(([words]) => words.test(whole))?.[1];
-    if (space) sentences.push(space);
-    const matched = ADVICE.map(([words, said]) => [words.exec(whole), said]).find(([found]) => found);
-    if (matched) sentences.push(matched[1](matched[0]));
+    const [advice, found] = ADVICE.map((row) => [row, row[0].exec(whole)]).find(([, found]) => found) ?? [];
+    if (advice) sentences.push(advice[1](found));
     const lowest = packages.at(-1);
     if (lowest && !/^jax(?:lib)?$/.test(lowest) && !source && !named) {
       sentences.push(["The last line of the traceback is in ", code(lowest), "."]);
@@ -367,13 +381,22 @@
     else if (!type && text.trim().split("\n").every((each) => LOGGED.test(each))) {
       sentences.push(["This is a line of a log, not an error: the program goes on."]);
     }
+    // Where no entry is sure: whose text it is.
+    const unsure = [];
+    const inside = [...text.matchAll(/\bjax\/_src\/([\w/]+\.py)", line \d+, in (\w+)/g)].at(-1);
+    if (/^(?:JaxRuntimeError)?$/.test(type) && STATUS.test(message)) {
+      unsure.push(["This text is of XLA, or of a library that it calls, not of Python: ", link(FAILS, "what to do when the compiler fails"), "."]);
+    } else if (inside && !source && /^jax/.test(lowest)) {
+      unsure.push(["It was raised inside of JAX, by ", code(inside[2]), " in ", code(inside[1]), "."]);
+    } else if (!lowest && !source && !named && !advice && /(?:Error|Exception)$/.test(type)) {
+      unsure.push(["Paste the whole traceback, not only its end: it names the package, and your line."]);
+    }
     const pages = [...text.matchAll(/(?:docs\.jax\.dev|jax\.readthedocs\.io|github\.com\/(?:jax-ml|google)\/jax#)\S*/g)];
     // A name that JAX's objects lack is that of one entry.
     const [, needs] = /has no attribute '(\w+)'/.exec(line) ?? [];
     const page = pages.map(([address]) => DOCS.find(([pattern]) => pattern.test(address))).find(Boolean);
     if (page) sentences.push(["The message names a page of JAX's documentation; in this book see ", link(page[1], page[2]), "."]);
-    const repository = own && other !== "Python" ? REPOSITORIES[{ NumPy: "numpy", PyTorch: "torch", TensorFlow: "tensorflow" }[other]] : repositoryOf(text);
-    const isBack = CALLED_BACK.test(text) && !/RuntimeError\b/.test(text);
-    return { sentences, needs: named ? undefined : needs, row: named?.row ?? (isBack ? CALLBACK : undefined), source, doubt: named?.doubt || Boolean(space) || UNLIKE.test(line) || ((own || matched) && "some"), nothing: named?.nothing || (own && other !== "Python" && PYTORCHS.test(line)) || MISSES.test(text) && !/(?:Error|Exception)$/.test(type), repository };
+    const repository = own && other !== "Python" ? REPOSITORIES[{ NumPy: "numpy", PyTorch: "torch", TensorFlow: "tensorflow", Warp: "warp" }[other]] : repositoryOf(text);
+    return { sentences, unsure, needs: named ? undefined : needs, row: named?.row ?? FIRST.find(([words]) => words.test(text))?.[1], source, doubt: named?.doubt || advice?.[2] || other === "NumPy" || ((own || advice) && "some"), nothing: named?.nothing || (other === "PyTorch" && CUDA.test(line)) || MISSES.test(text) && !/(?:Error|Exception)$/.test(type), repository };
   };
 })();

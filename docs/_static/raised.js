@@ -3,7 +3,7 @@
 (() => {
   "use strict";
 
-  const { element, at, load } = window.book;
+  const { element, at, load, plainly, escaped } = window.book;
   const code = (text) => element("code", {}, text);
   const TITLES = { jax: "JAX", orbax_checkpoint: "Orbax", numpyro: "NumPyro", blackjax: "BlackJAX" };
   const titleOf = (name) => TITLES[name] ?? name[0].toUpperCase() + name.slice(1);
@@ -25,9 +25,7 @@
     return SEARCHES[first] ? SEARCHES[first] + name.split(".").at(-1) : SITES[first];
   };
 
-  const plainly = (text) => text.replace(/[`'"]/g, "").replace(/\s+/g, " ").trim();
   const letters = (text) => text.replace(/\W/g, "").length;
-  const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
   const FEWEST = 12;
   const PART = 0.6;
   const LONG = 24;
@@ -130,7 +128,7 @@
     return shown;
   };
 
-  const told = (row, message, versions, { known, after }) => {
+  const told = (row, message, text, versions, { known, after }) => {
     let [names = "", page, title] = row.called;
     const choices = names.split(", ").filter(Boolean);
     // A message of many functions may name its own.
@@ -138,16 +136,18 @@
     const named = own ? `${{ lax: "jax.lax", jnp: "jax.numpy" }[own[1]] ?? own[1]}.${own[2]}` : /^lax\.…/.test(row.pattern) ? `jax.lax.${row.values[0]}` : undefined;
     const chosen = choices.find((each) => each.split(".").at(-1) === after?.name) ?? (choices.length ? undefined : named ?? known);
     const shown = chosen ? [chosen] : choices;
+    // What the text does not name is one way among others to the line that says it.
+    const met = shown.some((each) => text.includes(each.split(".").at(-1)));
     const who = shown.flatMap((each, number) => [number ? (number === shown.length - 1 ? " or " : ", ") : "", code(each)]);
     const says = row.whole ? " says: " : " says what begins like it: ";
-    const sentence = [...(who.length ? [...who, ` (${titleOf(row.package)})`] : [titleOf(row.package)]), says, marked(row, message)];
+    const sentence = [...(met ? [...who, ` (${titleOf(row.package)})`] : [titleOf(row.package)]), says, marked(row, message), ...(met || !who.length ? [] : [" It may come from ", ...who, "."])];
     const all = versions[row.package];
-    if (row.package === "jax" && !(row.since === all[0] && row.until === all.at(-1))) {
-      sentence.push(row.since === row.until ? ` JAX ${row.since} has this text.` : ` JAX ${row.since} to ${row.until} have this text.`);
-    }
+    const whole = row.package !== "jax" ? all.at(-1) : row.since === row.until ? row.since : `${row.since} to ${row.until}`;
+    const every = row.since === all[0] && row.until === all.at(-1) && all.length > 1 ? `All ${all.length} versions of JAX that were read, ${whole}, have` : `${titleOf(row.package)} ${whole} ${/ to /.test(whole) ? "have" : "has"}`;
+    sentence.push(` ${every} this text.`);
     const places = [];
     if (page && !(chosen && chosen !== choices[0])) places.push("See ", element("a", { href: at(page) }, title), " in this book");
-    const address = shown.length === 1 && documentation(shown[0]);
+    const address = met && shown.length === 1 && documentation(shown[0]);
     if (address) places.push(places.length ? ", and " : "See ", element("a", { href: address }, "the documentation of ", code(shown[0])));
     return places.length ? [...sentence, " ", ...places, "."] : sentence;
   };
@@ -189,7 +189,7 @@
     const files = [window.book.messages[""], ...(name ? [window.book.messages[name]] : [])];
     const row = find(error, files, packages);
     const known = calledBy(own?.after, again);
-    if (row) return { row, sentences: [...sentences, told(row, error.message, window.book.messageFiles.versions, { known, after: own?.after })] };
+    if (row) return { row, sentences: [...sentences, told(row, error.message, text, window.book.messageFiles.versions, { known, after: own?.after })] };
     if (known) sentences.push([code(known), " got arguments that it cannot take. See ", element("a", { href: documentation(known) }, "its documentation"), "."]);
     return { sentences };
   };

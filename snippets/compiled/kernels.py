@@ -48,8 +48,11 @@ def softmax_kernel(x_ref, out_ref):
 
 
 def whole_blocks(size, block):
-    """Return how many blocks fill an axis; ValueError if they do not."""
-    if size % block:
+    """Return how many blocks fill an axis; ValueError if they do not.
+
+    No block fills an axis of size 0.
+    """
+    if min(size, block) < 1 or size % block:
         raise ValueError(
             f"blocks of {block} do not fill an axis of {size}: pass a size of "
             f"block that divides {size}, or pad the axis"
@@ -246,6 +249,7 @@ def attention(
     if (
         key.shape != value.shape
         or key.shape[2] != width
+        or min(heads, groups) < 1
         or heads % groups
         or (alike and length != time)
     ):
@@ -342,7 +346,7 @@ def with_gradient_of(reference, kernel):
         return kernel(*arrays)
 
     def forward(*arrays):
-        return kernel(*arrays), arrays
+        return call(*arrays), arrays
 
     def backward(arrays, g):
         return jax.vjp(reference, *arrays)[1](g)

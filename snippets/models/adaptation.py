@@ -31,11 +31,12 @@ def init_lora(key, params, rank):
 
 
 def merged(params, adapters):
-    """Return layers whose kernels include their adapters."""
-    return [
-        layer | {"kernel": layer["kernel"] + one["down"] @ one["up"]}
-        for layer, one in zip(params, adapters, strict=True)
-    ]
+    """Return layers whose kernels include their adapters, in their dtype."""
+    layers = []
+    for layer, one in zip(params, adapters, strict=True):
+        kernel = layer["kernel"] + one["down"] @ one["up"]
+        layers.append(layer | {"kernel": kernel.astype(layer["kernel"].dtype)})
+    return layers
 
 
 def adapted_mlp(params, adapters, x):
@@ -89,9 +90,9 @@ def adapted_torch(module, adapters):
 def quantize(x, axis):
     """Return int8 and a float32 scale along an axis; int8 * scale is about x.
 
-    The largest magnitude along the axis becomes 127.
+    The largest magnitude along the axis becomes 127. x has any float dtype.
     """
-    scale = jnp.abs(x).max(axis=axis, keepdims=True) / 127
+    scale = jnp.abs(x.astype(jnp.float32)).max(axis=axis, keepdims=True) / 127
     scale = jnp.where(scale == 0, 1, scale)
     return jnp.round(x / scale).astype(jnp.int8), scale
 
@@ -108,17 +109,22 @@ def quantize_layers(params):
 
 
 def weights_in_int8(x, layer):
-    """Return x @ kernel, with the int8 kernel converted to float first."""
-    return x @ layer["kernel"].astype(x.dtype) * layer["scale"]
+    """Return x @ kernel, with the int8 kernel converted to x's dtype first.
+
+    x (..., inputs) has a dtype of floats, and the result has the same.
+    """
+    y = x @ layer["kernel"].astype(x.dtype) * layer["scale"]
+    return y.astype(x.dtype)
 
 
 def all_in_int8(x, layer):
-    """Return about x @ kernel, by an int8 matmul that sums in int32."""
-    rows, scale = quantize(x, axis=1)
-    total = jax.lax.dot(
-        rows, layer["kernel"], preferred_element_type=jnp.int32
-    )
-    return total * scale * layer["scale"]
+    """Return about x @ kernel, by an int8 matmul that sums in int32.
+
+    x and the result are as in `weights_in_int8`.
+    """
+    rows, scale = quantize(x, axis=-1)
+    total = jnp.matmul(rows, layer["kernel"], preferred_element_type=jnp.int32)
+    return (total * scale * layer["scale"]).astype(x.dtype)
 
 
 def quantized_mlp(params, x, matmul):

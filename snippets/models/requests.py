@@ -115,8 +115,11 @@ def decode(
 def padded(tokens, size):
     """Return tokens (n,) with zeros behind them, (size,) int32.
 
-    ValueError where there are more than `size`.
+    ValueError where there are more than `size`, or none: the first token that
+    is generated follows one of the prompt.
     """
+    if not len(tokens):
+        raise ValueError("an empty prompt: begin with a token")
     if len(tokens) > size:
         raise ValueError(f"{len(tokens)} tokens do not fit into {size}")
     return np.pad(tokens, (0, size - len(tokens))).astype(np.int32)
@@ -131,7 +134,7 @@ def respond(params, tokens, key, config, count, size, **sampling):
     """Return `count` tokens behind a prompt (n,), which is padded to `size`.
 
     `temperature` and `top_k` are those of `decode`. ValueError where the
-    model has no position for each token.
+    prompt is empty, or the model has no position for each token.
     """
     length = len(tokens)
     check_room(length, length + count, config)
@@ -149,8 +152,9 @@ def respond_to_all(
 ):
     """Return `count` tokens behind each of padded prompts (rows, n).
 
-    Each row has its length, its key, its cache and its position. ValueError
-    where the model has no position for `count` tokens behind a row of n.
+    Each row has its length, from 1 to n, and its key, cache and position.
+    ValueError where the model has no position for `count` tokens behind a row
+    of n.
     """
     check_room(rows.shape[1], rows.shape[1] + count, config)
 
@@ -178,8 +182,10 @@ def speculate(small, big, tokens, count, ahead=4):
 
     Also how often it runs. A model is (params, config), and the lengths have
     room for `ahead` more tokens (Leviathan et al. 2023, if none are drawn).
+    ValueError where the big one has none, and for an empty prompt.
     """
     (params, config), length = big, len(tokens)
+    tokens = padded(tokens, length)
     check_room(length, length + count + ahead, config)
     logits, cache = prefill(params, tokens, length, config)
     _, draft = prefill(small[0], tokens, length, small[1])
@@ -194,4 +200,4 @@ def speculate(small, big, tokens, count, ahead=4):
         right = (check[1:] == likeliest[:-1]).cumprod().sum()
         text += likeliest[: right + 1].tolist()
         runs += 1
-    return np.array(text[:count]), runs
+    return np.array(text[:count], np.int32), runs

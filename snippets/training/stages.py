@@ -166,7 +166,7 @@ def balance_loss(gate, x, top_k=1):
     """
     probabilities = jax.nn.softmax(x @ gate)
     experts = gate.shape[1]
-    picks = jax.nn.one_hot(chosen(gate, x, top_k)[0], experts)
+    picks = jax.nn.one_hot(jax.lax.top_k(probabilities, top_k)[1], experts)
     share = picks.mean(axis=(0, 1))
     return experts * jnp.sum(share * probabilities.mean(axis=0))
 
@@ -189,6 +189,11 @@ def check_experts(weights, gate):
             f"the gate chooses among {gate.shape[1]} experts, but there are "
             f"weights of {len(weights)}"
         )
+
+
+def row_axes(batch_axis):
+    """Return the axes of the mesh that shard the rows sent to experts."""
+    return ("experts",) if batch_axis is None else (batch_axis, "experts")
 
 
 def weighted(probability, found):
@@ -218,7 +223,7 @@ def capacity_experts(weights, gate, x, capacity, top_k=1, batch_axis=None):
     ValueError where experts or rows do not divide.
     """
     check_experts(weights, gate)
-    axes = ("experts",) if batch_axis is None else (batch_axis, "experts")
+    axes = row_axes(batch_axis)
 
     def mixed(weights, gate, x):
         found, lost = seated(weights, gate, x, capacity, top_k)
@@ -316,7 +321,7 @@ def ragged_experts(
     `send` is `jax.lax.ragged_all_to_all`, or `send_padded`.
     """
     check_experts(weights, gate)
-    rows = jax.P("experts" if batch_axis is None else (batch_axis, "experts"))
+    rows = jax.P(row_axes(batch_axis))
     return jax.shard_map(
         functools.partial(sent, top_k=top_k, send=send),
         in_specs=(jax.P("experts"), jax.P(), rows),

@@ -14,7 +14,7 @@ from tests.book import pages
 ROOT = pathlib.Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 LIST = (DOCS / "pitfalls" / "index.md").read_text("utf8")
-ENTRIES = re.findall(r"^:::\{error-entry\} (\w+): (.+)\n.*\]\(", LIST, re.MULTILINE)
+ENTRIES = re.findall(r"^:::\{error-entry\} (\w+): (.+)\n(?::fix: .+\n)?.*\]\(", LIST, re.MULTILINE)
 QUOTED = quoted(DOCS / "_versions" / "earlier.toml")
 
 # The classes of `jax.errors` that no snippet raises, and why.
@@ -128,7 +128,9 @@ def test_an_entry_leads_to_where_its_error_is_raised(entry):
         for path, _, line in (each.rpartition(":") for each in places)
     }
     (text,) = re.findall(
-        rf"^:::\{{error-entry\}} {re.escape(': '.join(entry))}\n(.+)", LIST, re.MULTILINE
+        rf"^:::\{{error-entry\}} {re.escape(': '.join(entry))}\n(?::fix: .+\n)?(.+)",
+        LIST,
+        re.MULTILINE,
     )
     links = {posixpath.normpath(f"pitfalls/{link}") for link in re.findall(r"\]\((.+?)\)", text)}
     assert links & sections, f"the entry links to none of {sections}"
@@ -152,3 +154,12 @@ def test_a_class_without_an_entry_still_needs_its_exemption(name):
     assert name in CLASSES and UNRAISED[name]
     raised = {kind for kind, _ in [*ENTRIES, *DECLARED]}
     assert name not in raised, f"{name} is raised now; remove it from UNRAISED"
+
+
+FIXES = re.findall(r"^:::\{error-entry\} .+\n:fix: (.+)$", LIST, re.MULTILINE)
+
+
+def test_code_that_an_entry_shows_as_its_fix_raises_no_error():
+    snippets = [pages.LIBRARY.find(name, "pitfalls") for names in FIXES for name in names.split()]
+    assert len(FIXES) >= 30
+    assert not [each.name for each in snippets if pages.LIBRARY.expected_error(each)]

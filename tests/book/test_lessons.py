@@ -62,7 +62,7 @@ def test_a_lesson_is_read_within_half_an_hour(page):
     seen = [cell for cell in cells if not behind.search(cell)]
     # The first measures what compiling saves, which takes one more.
     assert len(seen) <= CELLS + (page == LESSONS[0])
-    assert exercises.count(":::{solution}") == 3
+    assert exercises.count(":::{solution}") in (3, 4)
 
 
 @pytest.mark.parametrize("page", OTHERS)

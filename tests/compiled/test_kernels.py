@@ -85,6 +85,9 @@ LATER = jnp.ones((2, 100, 64))
         ("64 do not fill an axis of 200", lambda: kernels.attention(*QKV, 64, True)),
         ("50 do not fill an axis of 128", lambda: kernels.row_sums(X[:128], "parallel", True, 50)),
         ("128 do not fill an axis of 200", lambda: kernels.matmul_bytes(200, 128)),
+        ("8 do not fill an axis of 0:", lambda: kernels.softmax(X[:0], 8, True)),
+        ("8 do not fill an axis of 0:", lambda: kernels.matmul(X[:8, :0], X[:0], 8, True)),
+        ("0 do not fill an axis of 256", lambda: kernels.softmax(X, 0, True)),
     ],
 )
 def test_sizes_that_no_whole_blocks_fill_are_refused_with_what_to_do(size, call):
@@ -102,6 +105,8 @@ def test_sizes_that_no_whole_blocks_fill_are_refused_with_what_to_do(size, call)
         ("no attention of", lambda: kernels.attention(QKV[0], LATER, LATER, 50, True, True)),
         ("no attention of", lambda: kernels.attention(QKV[0], *QKV[:2, :, :, :32], 50, True)),
         ("no attention of", lambda: kernels.attention(QKV[0, :1], *QKV[1:], 50, True)),
+        ("no attention of", lambda: kernels.attention(QKV[0], *QKV[1:, :0], 50, True)),
+        ("no attention of", lambda: kernels.attention(*QKV[:, :0], 50, True)),
         (
             r"segment_ids of shape \(96,\): pass one for each of 200",
             lambda: kernels.attention(*QKV, 50, True, segment_ids=SEGMENTS),
@@ -310,6 +315,17 @@ def test_the_gradient_of_a_reference():
         found = jax.grad(lambda *qkv: jnp.sum(jnp.sin(call(*qkv))), number)(*arrays)
         plain = jax.grad(lambda *qkv: jnp.sum(jnp.sin(kernels.plain_attention(*qkv))), number)
         close(found, plain(*arrays), 1e-4)
+
+
+def test_a_gradient_of_the_gradient_of_a_reference():
+    arrays = jax.random.normal(jax.random.key(2), (3, 1, 16, 8))
+    kernel = functools.partial(kernels.attention, tile=8, interpret=True)
+    call = kernels.with_gradient_of(kernels.plain_attention, kernel)
+
+    def sum_of_gradients(function):
+        return jax.grad(lambda q: kernels.gradients(function, q, *arrays[1:])[0].sum())(arrays[0])
+
+    close(sum_of_gradients(call), sum_of_gradients(kernels.plain_attention), 1e-4)
 
 
 def test_gradients_are_of_the_sum_of_squares_for_each_array():

@@ -152,6 +152,13 @@ def test_what_has_no_position_is_refused():
         requests.respond(params, TEXT[:4], key, config, 20, 48)
     with pytest.raises(ValueError, match=r"^9 tokens do not fit into 8$"):
         requests.respond(params, TEXT[:9], key, config, 20, 8)
+    model = params, config
+    for empty in (
+        lambda: requests.respond(params, TEXT[:0], key, config, 20, 8),
+        lambda: requests.speculate(model, model, TEXT[:0], 20),
+    ):
+        with pytest.raises(ValueError, match="an empty prompt: begin with"):
+            empty()
     rows, keys = np.zeros((2, 16), np.int32), jax.random.split(key, 2)
     with pytest.raises(ValueError, match=f"^36 tokens {words}"):
         requests.respond_to_all(params, rows, np.full(2, 4), keys, config, 20)

@@ -26,11 +26,13 @@ HERE = pathlib.Path(__file__).parent
 LIST = (ROOT / "docs" / "pitfalls" / "index.md").read_text("utf8")
 MESSAGES = json.loads((HERE / "messages.json").read_text("utf8"))
 RECENT = tomllib.loads((HERE / "recent.toml").read_text("utf8"))
+FRESH = tomllib.loads((HERE / "fresh.toml").read_text("utf8"))
 EARLIER = earlier(ROOT / "docs" / "_versions" / "earlier.toml")
 QUOTED = quoted(ROOT / "docs" / "_versions" / "earlier.toml")
 PATTERNS = ROOT / "docs" / "_static" / "messages"
 SCRIPTS = (
     "docs/_ext/executed/static/elements.js",
+    "docs/_ext/errors/static/errors.js",
     "docs/_static/pasted.js",
     # Loaded when it is needed, where there is a site.
     "docs/_static/jax_names.js",
@@ -38,11 +40,12 @@ SCRIPTS = (
     "docs/_static/jax_always.js",
     "docs/_static/raised.js",
     *sorted(f"docs/_static/messages/{path.name}" for path in PATTERNS.glob("*.js")),
-    "docs/_ext/errors/static/errors.js",
 )
 SCRIPT = "".join((ROOT / name).read_text("utf8") for name in SCRIPTS)
 # Where the first link of an entry leads.
-LINKS = dict(re.findall(r"^:::\{error-entry\} (\w+: .+)\n.*?\]\((.+?)\)", LIST, re.MULTILINE))
+LINKS = dict(
+    re.findall(r"^:::\{error-entry\} (\w+: .+)\n(?::fix: .+\n)?.*?\]\((.+?)\)", LIST, re.MULTILINE)
+)
 
 # Pastes a text into the field, and returns what is said above the entries, what is known of the
 # text besides, and the entries.
@@ -143,6 +146,10 @@ def listed(messages):
     return [message for message in messages if message["rows"]]
 
 
+# Of which messages those that are not first are printed.
+SHOWN = {("development", "fresh"), ("development", "recent")}
+
+
 def main():
     """Print the figures of all messages, and which recent ones of development are not first.
 
@@ -154,14 +161,14 @@ def main():
     with sync_api.sync_playwright() as started:
         browser = started.chromium.launch(executable_path=path, args=["--no-sandbox"])
         pasted = finder(browser)
-        for name, halves in (("recent", RECENT), ("earlier", MESSAGES)):
+        for name, halves in (("fresh", FRESH), ("recent", RECENT), ("earlier", MESSAGES)):
             for half, messages in halves.items():
                 found = counts(messages, pasted)
                 for what, some in (("", messages), (", listed", listed(messages))):
                     told = ", ".join(f"{len(each)} {w}" for w, each in counts(some, pasted).items())
                     print(f"{name}, {half}{what}: {len(some)} messages: {told}")
                 for what in ("offered", "wrong", "doubted", "nothing"):
-                    for each in found[what] if (name, half) == ("recent", "development") else ():
+                    for each in found[what] if (half, name) in SHOWN else ():
                         seen = pasted(each["text"])
                         print(f"  {what}: {each['from']}: {seen['said']}{seen['rows'][:3]}")
 

@@ -17,7 +17,7 @@ import pytest
 from snippets.appendix.years import in_order
 from tests.book.test_errors import ENTRIES
 from tests.pitfalls import finder, make_habits
-from tests.pitfalls.finder import EARLIER, MESSAGES, QUOTED, RECENT, is_right
+from tests.pitfalls.finder import EARLIER, FRESH, MESSAGES, QUOTED, RECENT, is_right
 
 NOTHING = [
     "hello",
@@ -90,12 +90,32 @@ def test_most_recent_messages_find_their_entry_and_none_another_without_a_doubt(
     assert not found["wrong"], shown
 
 
+def test_of_fresh_messages_two_thirds_find_their_entry_and_none_another_without_a_doubt(pasted):
+    listed = finder.listed(FRESH["development"])
+    found = finder.counts(listed, pasted)
+    shown = {what: [each["from"] for each in found[what]] for what in found if what != "first"}
+    assert len(found["first"]) >= 0.65 * len(listed), shown
+    assert not finder.counts(FRESH["development"], pasted)["wrong"]
+
+
+def test_nine_of_ten_fresh_messages_are_told_something_or_find_their_entry(pasted):
+    messages = FRESH["development"]
+    answers = {message["from"]: (message, pasted(message["text"])) for message in messages}
+    bare = [
+        name
+        for name, (message, found) in answers.items()
+        if not found["known"] and not any(is_right(message, row) for row in found["rows"])
+    ]
+    assert len(bare) <= 0.1 * len(messages), bare
+
+
 def test_recent_messages_are_of_threads_that_nobody_tuned_to_before():
-    sources = [each["from"] for half in RECENT.values() for each in half]
+    halves = [*RECENT.values(), *FRESH.values()]
+    sources = [each["from"] for half in halves for each in half]
     earlier = {each["from"] for half in MESSAGES.values() for each in half}
     assert len(set(sources)) == len(sources) and not earlier & {*sources}
     assert len(RECENT["development"]) == len(RECENT["counted"]) == 40
-    assert all(each["when"] >= "2025" for half in RECENT.values() for each in half)
+    assert all(each["when"] >= "2025" for half in halves for each in half)
 
 
 @pytest.mark.parametrize("text", NOTHING)
@@ -119,7 +139,7 @@ def test_what_is_quoted_is_found(pasted):
 
 def test_every_message_names_its_issue_and_an_entry_that_exists():
     entries = [f"{kind}: {words}" for kind, words in ENTRIES]
-    for message in itertools.chain(*MESSAGES.values(), *RECENT.values()):
+    for message in itertools.chain(*MESSAGES.values(), *RECENT.values(), *FRESH.values()):
         assert "#" in message["from"]
         for words in message["rows"]:
             assert any(each.startswith(words) for each in entries), words

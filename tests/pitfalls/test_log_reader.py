@@ -47,6 +47,7 @@ WORDS = {
 }
 # What no case has: tests below have it.
 ELSE = {
+    "kept": "a function in the metadata of a pytree",
     "nnx": "a static attribute of an NNX module",
     "outside": "an operation without jit",
     "unsaid": "something that this log does not say",
@@ -194,6 +195,15 @@ def test_a_reason_that_is_not_in_the_table_is_shown_as_it_is(reader):
     functions, _, said = reader(strange)
     assert functions == {"train_step": {"a reason not in the table": 1}}
     assert "at batch, the moon has another phase" in said
+
+
+def test_a_function_in_a_pytree_is_told_from_other_metadata(reader):
+    log = LOGS["0.10.2"]["last_batch"]
+    partial = "<class 'jax.tree_util.Partial'> with pytree metadata <function f.<lambda> at 0x7f"
+    new = log.replace(
+        "now f32[5,3] and before f32[8,3]", f"now {partial}01> and before {partial}02>"
+    )
+    assert reader(new)[0] == {"train_step": {ELSE["kept"]: 1}}
 
 
 def test_a_text_that_is_no_log_names_no_function(reader):

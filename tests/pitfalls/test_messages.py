@@ -86,7 +86,7 @@ def test_no_message_of_the_sources_is_answered_by_the_entry_of_another(pasted, e
         ("ValueError: Argument to inv must have shape [..., n, n], got (3, 4).", "is (3, 4)."),
         (
             "RuntimeError: Cannot find valid initial parameters. Please check your model again.",
-            "(NumPyro) says",
+            "NumPyro says",
         ),
         (
             "RuntimeError: Fetching value for `jax.Array` that spans non-addressable (non process "
@@ -222,3 +222,78 @@ def test_pages_that_the_files_name_exist():
     pages = {each for path in FILES for each in re.findall(r'"([a-z_/]+)\.html"', path.read_text())}
     assert len(pages) > 20
     assert not [each for each in pages if not (finder.ROOT / "docs" / f"{each}.md").exists()]
+
+
+CHECKED = "EquinoxRuntimeError: … Above is the stack outside of JIT"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # What eqx.error_if raises under eqx.filter_jit, under jax.jit, and in a library.
+        "EquinoxRuntimeError: Above is the stack outside of JIT. Below is the stack inside of "
+        "JIT:\n"
+        '  File "/home/ana/fit.py", line 4, in root\n    x = eqx.error_if(x, x < 0, "no")\n\n'
+        "equinox.EquinoxRuntimeError: x must not be negative\n\n-------------------\n\nAn error "
+        "occurred during the runtime of your JAX program.",
+        "jax.errors.JaxRuntimeError: INTERNAL: CpuCallback error calling callback: Traceback (most "
+        'recent call last):\n  File "/x/site-packages/jax/_src/callback.py", line 102, in '
+        "pure_callback_impl\n_EquinoxRuntimeError: x must not be negative\n\n--------------------\n"
+        "An error occurred during the runtime of your JAX program! Unfortunately you do not appear "
+        "to be using `equinox.filter_jit`",
+        "EqxRuntimeError: The linear solver returned non-finite (NaN or inf) output.",
+    ],
+)
+def test_a_check_of_equinox_is_answered_however_it_arrives(pasted, text):
+    found = pasted(text)
+    assert found["rows"][0].startswith(CHECKED) and not found["said"]
+
+
+def test_a_solver_that_gave_up_has_an_entry_of_its_own(pasted):
+    found = pasted(
+        "equinox.EquinoxRuntimeError: The maximum number of solver steps was reached. Try "
+        "increasing `max_steps`."
+    )
+    assert "maximum number of solver steps" in found["rows"][0] and not found["said"]
+
+
+@pytest.mark.parametrize(
+    ("text", "known"),
+    [
+        ("ValueError: axis 2 is out of bounds for array of dimension 2", ""),
+        (
+            "TypeError: lax.dynamic_update_slice requires arguments to have the same dtypes, got "
+            "bfloat16, float32.",
+            "All 10 versions of JAX that were read, 0.4.31 to 0.12.0.1, have this text.",
+        ),
+        ("RuntimeError: Cannot find valid initial parameters. Please check", "NumPyro 0.22.0 has"),
+        (
+            "AttributeError: module 'jax.experimental' has no attribute 'io_callback'",
+            "Write from jax.experimental import io_callback",
+        ),
+        (
+            "DeprecationWarning: jax.interpreters.pxla.xla_pmap_p is deprecated as of JAX v0.8.2.",
+            "is gone: JAX 0.10.2",
+        ),
+        ("AttributeError: 'Data' object has no attribute '_impl'", "This Data has no _impl"),
+        ("F0602 09:41:17.2 11 hlo_sharding.cc:1004] Check failed: !IsManual()", "hlo_sharding.cc"),
+        ("JaxRuntimeError: INTERNAL: nobody has heard of it", "This text is of XLA"),
+        (
+            'File "/x/jax/_src/custom_partitioning.py", line 214, in infer_sharding\n'
+            "TypeError: 'NoneType' object is not callable",
+            "inside of JAX, by infer_sharding",
+        ),
+        ("ValueError: Mismatch: 3 irreps in gated, 1 in gates", "Paste the whole traceback"),
+    ],
+)
+def test_what_is_known_besides_the_entries_is_said(pasted, text, known):
+    found = pasted(text)
+    assert known in " ".join(found["known"])
+    assert found["said"] or not found["rows"]
+
+
+def test_a_function_that_the_text_does_not_name_is_only_one_way_to_it(pasted):
+    known = " ".join(
+        pasted("RuntimeError: Backend 'x' is not in the list of known backends: [1].")["known"]
+    )
+    assert known.startswith("JAX says") and "may come from" in known

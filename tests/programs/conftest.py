@@ -11,8 +11,8 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
 MODULES = (
-    "cells command offered practising probing process reporting results starting surroundings "
-    "table timer watching"
+    "cells command offered practising probing process raising reporting results starting "
+    "surroundings table timer watching"
 ).split()
 
 

@@ -98,6 +98,17 @@ def test_what_is_not_here_is_said(package, monkeypatch, capsys):
     assert lines[place + 1].strip() == "not here: it needs jax or tensorflow"
 
 
+def test_sizes_that_depend_on_jax_s_device_do_not_keep_the_others_out(package, monkeypatch):
+    monkeypatch.setattr(package.command, "absent", lambda cells: {"jax", "tensorflow"})
+    known = package.command.offered()
+    sources, _ = package.command.prepared(known["products"])
+    sizes = next(cell for cell in sources if "def sizes" in cell)
+    names = {}
+    exec(sizes, names)
+    assert names["sizes"]()[-1] == 1024
+    assert all(map(package.command.is_possible, map(known.get, ("bandwidth", "arithmetic"))))
+
+
 @pytest.mark.parametrize("absent", [{"torch", "tensorflow"}, {"jax", "tensorflow"}])
 def test_the_default_is_ten_that_can_be_measured_here(package, monkeypatch, capsys, absent):
     monkeypatch.setattr(package.command, "absent", lambda cells: absent)

@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import pathlib
+import pty
 import re
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from tests.pitfalls.test_log_reader import wanted
 
 ROOT = pathlib.Path(__file__).parents[2]
 
-# The programs of the page, and what is said of them.
+# The programs of the page and of lesson 14, and what is said of them.
 SHOWN = pathlib.Path(__file__).with_name("watch")
 HEAD = """\
 import time
@@ -168,6 +169,19 @@ CASES = {
         "jax.jit(lambda x: x - 1)",
         "plus",
     ),
+    "a_new_function_of_a_library": (
+        "again",
+        "2 × the function object",
+        """
+        of_a_library = "make = lambda: jax.jit(lambda x: x - 3)"
+        exec(compile(of_a_library, "/site-packages/library.py", "exec"))
+        kept = make()
+        for _ in range(3):
+            {}(x)  #!
+        """,
+        "make()",
+        "kept",
+    ),
     "a_weak_type": (
         "again",
         "1 × a weak type: at mean",
@@ -224,14 +238,21 @@ def written(right):
     return text, lines
 
 
+# Where the machine is busy, a wait for little work may last as long as one for much.
+PATIENT = "from jax_measured import reporting\nreporting.LONG = float('inf')\n"
+
+
 @pytest.fixture(scope="module")
 def watch(installed, tmp_path_factory):
-    """Return a function that watches a program, in a folder of its own."""
+    """Return a function that watches a program, in a folder of its own, with a module `held`."""
+    patient = tmp_path_factory.mktemp("patient")
+    (patient / "sitecustomize.py").write_text(PATIENT, "utf8")
 
-    def run(source, *words, name="train.py", options=("--json",)):
+    def run(source, *words, name="train.py", options=("--json",), held=""):
         folder = tmp_path_factory.mktemp("watched")
+        (folder / "held.py").write_text(held, "utf8")
         (folder / name).write_text(source, "utf8")
-        own = {"PYTHONPATH": str(installed), "JAX_PLATFORMS": "cpu"}
+        own = {"PYTHONPATH": f"{patient}{os.pathsep}{installed}", "JAX_PLATFORMS": "cpu"}
         program = ["-m", name.removesuffix(".py")] if "-m" in words else [name]
         words = [word for word in words if word != "-m"]
         return subprocess.run(
@@ -264,6 +285,12 @@ def test_a_mistake_is_named_at_its_line(wrong, case):
     assert said in found["text"] or said in found["text"].replace("f32", "float32")
 
 
+def test_a_function_that_a_library_makes_in_each_call_belongs_under_jit(wrong):
+    said = [each["text"] for each in wrong["findings"] if "function object" in each["text"]]
+    fixes = sorted(text.partition("To do: ")[2] for text in said)
+    assert [fix[:8] for fix in fixes] == ["make the", "put the "]
+
+
 def test_nothing_else_is_named(wrong):
     found = {each["line"] for each in wrong["findings"]}
     assert found == {*written(right=False)[1].values()}
@@ -286,9 +313,25 @@ def masked(text):
     return sorted(re.split(r"\n(?! {4})", text.strip()))
 
 
-@pytest.mark.parametrize("name", ["slow", "fast"])
-def test_the_page_shows_what_is_said_of_its_programs(watch, name):
-    said = watch((SHOWN / f"{name}.py").read_text("utf8"), name=f"{name}.py", options=[]).stderr
+# A module that keeps arrays unfinished, those of the second timing, until the program ends.
+HELD = """
+import threading, jax, numpy
+ended, kind = threading.Event(), type(jax.device_put(numpy.ones(1)))
+ready, wait = kind.is_ready, kind.block_until_ready
+kind.is_ready = lambda array: ready(array) and (array.ndim < 2 or ended.is_set())
+kind.block_until_ready = lambda array: wait(array) if array.ndim < 2 or ended.wait() else None
+"""
+
+
+@pytest.mark.parametrize("name", ["slow", "fast", "lesson", "lesson_fast"])
+def test_pages_show_what_is_said_of_their_programs(watch, name):
+    text = (SHOWN / f"{name}.py").read_text("utf8")
+    if name == "slow":
+        lines = text.splitlines()
+        assert lines[18].startswith("start") and lines[-1].startswith("print")
+        lines[18], lines[-1] = f"import held; {lines[18]}", f"{lines[-1]}; held.ended.set()"
+        text = "\n".join(lines)
+    said = watch(text, name=f"{name}.py", options=[], held=HELD).stderr
     assert masked(said) == masked((SHOWN / f"{name}.txt").read_text("utf8")), said
 
 
@@ -402,6 +445,77 @@ def test_a_reading_of_a_clock_is_a_number_like_others(watch):
     assert watch(text).returncode == 0
 
 
+def test_a_reading_in_other_units_is_a_reading(watch):
+    text = textwrap.dedent("""
+        import time
+        import numpy as np
+        start = time.time() * 1000
+        spent = time.time() * 1000 - start
+        start = time.perf_counter_ns() // 1000
+        spent = time.perf_counter_ns() // 1000 - start
+        assert type(spent) is int
+        start = round(time.monotonic(), 3)
+        spent = round(time.monotonic(), 3) - start
+        assert (time.time() - np.zeros(2)).shape == (2,)
+        assert type(time.time_ns() - 0.5) is float and type(5 * time.time_ns() - 5) is int
+        """)
+    assert len(report(watch(text))["timings"]) == 3
+
+
+def test_a_clock_that_is_not_watched_is_named_where_it_times(watch):
+    text = textwrap.dedent("""
+        import datetime
+        start = datetime.datetime.now()
+        print(f"it is {datetime.datetime.now()}")
+        spent = (datetime.datetime.now() - start).total_seconds()
+        """)
+    (said,) = report(watch(text))["unseen"]
+    assert said.startswith("train.py:5 reads `now()`, a clock that is not watched")
+    assert report(watch(text.replace("- start).total_seconds()", ",)")))["unseen"] == []
+
+
+def test_a_stream_of_pytorch_that_is_not_finished_is_named(watch):
+    text = textwrap.dedent("""
+        import sys, time, types
+        event = types.SimpleNamespace(record=int, synchronize=int, elapsed_time=lambda other: 2.0)
+        stream = types.SimpleNamespace()
+        cuda = types.SimpleNamespace(is_initialized=lambda: True, current_stream=lambda: stream)
+        sys.modules["torch"] = types.SimpleNamespace(cuda=cuda)
+        stream.query = lambda: done
+        done = True
+        start = time.time()
+        event.record()
+        assert event.elapsed_time(event) == 2.0
+        done = False
+        spent = time.time() - start
+        """)
+    (found,) = report(watch(text))["findings"]
+    assert found["line"] == 13 and "before the stream of PyTorch is finished" in found["text"]
+
+
+@pytest.mark.parametrize("own", [{}, {"NO_COLOR": "1"}])
+def test_on_a_terminal_a_line_comes_first_and_the_report_has_colours(installed, tmp_path, own):
+    (tmp_path / "train.py").write_text("print('green')", "utf8")
+    ours, theirs = pty.openpty()
+    known = {key: value for key, value in os.environ.items() if key != "NO_COLOR"}
+    ended = subprocess.run(
+        [installed / "bin" / "jax-measured", "watch", "train.py"],
+        cwd=tmp_path,
+        env=known | own | {"PYTHONPATH": str(installed)},
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        encoding="utf8",
+    )
+    os.close(theirs)
+    said = os.read(ours, 10_000).decode().splitlines()
+    os.close(ours)
+    assert ended.stdout == "green\n"
+    assert said[0] == "watching train.py: the report comes at its end, or after Ctrl-C"
+    bold = ("", "") if own else ("\x1b[1m", "\x1b[0m")
+    assert said[2].startswith(f"{bold[0]}jax-measured watch: nothing found in train.py")
+    assert said[2].endswith(bold[1])
+
+
 # Where a shell has started the tests in the background, the signal is ignored.
 STOPS = """
 import signal
@@ -439,6 +553,61 @@ def test_an_exception_is_shown_as_python_shows_it(watch, tmp_path, text):
     )
     name = re.compile('"[^"]*train.py"')
     assert name.sub("train.py", ended.stderr) == name.sub("train.py", plain.stderr)
+
+
+# What a program does, how what the book says of it begins, and where; nothing of the last ones.
+ASKED = "pitfalls/index.html#error-finder=TypeError%3A%20add%20got%20incompatible"
+ERRORS = [
+    ("x.cuda()", "AttributeError: … object has no attribute 'cuda': JAX", "pitfalls/shapes.html#"),
+    ("x[0] = 1", "TypeError: JAX arrays are immutable: `x[0] = 1`", "start/arrays.html#"),
+    ("jax.jit(lambda x: 1 if x > 0 else 2)(1.0)", "TracerBool", "pitfalls/control_flow.html#why"),
+    ("jax.jit(len, static_argnums=0)([])", "ValueError: Non-hashable", "pitfalls/static_arg"),
+    ("jax.grad(lambda x: x)(3)", "TypeError: grad requires real", "start/gradients.html#"),
+    ("jax.jit(lambda x: range(x))(3)", "TracerIntegerConv", "pitfalls/control_flow.html#loops"),
+    ("x + jnp.ones(4)", "TypeError: no entry of the book begins so", ASKED),
+    ("{}['a']", None, None),
+    ("hash([])", None, None),
+    ("np.array([[1], [1, 2]])", None, None),
+    ("jax.jit(lambda x: [][4])(1.0)", None, None),
+    ("class Mine: pass\nMine().cuda", None, None),
+]
+
+
+@pytest.mark.parametrize(("text", "begins", "page"), ERRORS)
+def test_of_an_error_the_entry_is_named_that_its_message_begins_as(
+    package, tmp_path, text, begins, page
+):
+    code = compile(f"{HEAD}\n{text}", str(tmp_path / "train.py"), "exec")
+    with pytest.raises(Exception) as raised:
+        exec(code, {})
+    found = package.raising.answer(raised.value)
+    if begins is None:
+        assert found is None
+    else:
+        (path, line), said, where = found
+        last = len(f"{HEAD}\n{text}".splitlines())
+        assert (path, line) == (str(tmp_path / "train.py"), last)
+        assert said.startswith(begins) and where.startswith(page)
+
+
+def test_what_the_book_says_of_an_error_stands_first_in_the_report(watch):
+    page = (ROOT / "docs" / "timing" / "watch.md").read_text("utf8")
+    shown = re.search(r"```text\n(train\.py:12 .*?)```", page, re.DOTALL)[1]
+    text = "import jax\n" + "\n" * 10 + "jax.lax.cond(jax.numpy.ones(3), int, int)\n"
+    ended = watch(text, options=[])
+    trace, _, said = ended.stderr.partition("\njax-measured watch: 1 finding")
+    assert ended.returncode == 1 and "TypeError: Pred must be a scalar" in trace
+    assert said.partition("\n")[2].startswith(shown)
+
+
+def test_words_and_page_of_an_entry_are_those_of_the_way_round(package):
+    known = json.loads((pathlib.Path(package.raising.__file__).parent / "errors.json").read_text())
+    words = {title: (said, page) for _, _, title, said, page in known["entries"]}
+    said, page = words["NonConcreteBooleanIndexError: Array boolean indices must be concrete"]
+    assert said.endswith("while tracing. Keep the shape, or take another fix.")
+    assert page == "pitfalls/dynamic_shapes.html#fix-1-keep-the-shape-change-the-values"
+    assert not any("](" in said for said, _ in words.values())
+    assert {"jax", "flax", "optax"} <= {*known["packages"]}
 
 
 @pytest.mark.parametrize("way", ["", "-m"])

@@ -4,6 +4,7 @@ An entry is an `{error-entry}`, named by the type and how the message begins, wi
 differs from case to case. It becomes a section with these words as its heading.
 A file that `book_versions` names as `earlier` adds what versions said that are not recorded, and
 `quoted.toml` beside it what no machine of the book can print: an entry of its own, with its source.
+`:fix:` of an entry names snippets that do the same without the error; see `answers`.
 """
 
 import html
@@ -15,6 +16,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from docutils import nodes
+from docutils.parsers.rst import directives
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.transforms.post_transforms import SphinxPostTransform
@@ -25,8 +28,10 @@ from executed.assets import load_on_page
 from executed.book import book_of
 from executed.nodes import fold, raw
 from executed.options import Options
+from executed.source.snippets import SnippetError, chapter_of
 from executed.waiting import shows
 
+from . import answers
 from .beside import label, span
 from .feature import NAME
 from .options import ErrorOptions
@@ -55,6 +60,7 @@ class ErrorEntryDirective(SphinxDirective):
     required_arguments = 1
     final_argument_whitespace = True
     has_content = True
+    option_spec = {"fix": directives.unchanged_required}  # noqa: RUF012
 
     def run(self) -> list[nodes.Node]:
         """Return the section; the messages are filled in when the page is written."""
@@ -64,6 +70,7 @@ class ErrorEntryDirective(SphinxDirective):
         node = error_entry("", title, classes=["error-entry"], ids=[anchor])
         self.state.document.set_id(node)
         node += self.parse_content_to_nodes()
+        node["fix"] = self._fix()
         self.set_source_info(node)
         shows(self.env, NAME)
         # It finds a message among the entries.
@@ -72,6 +79,20 @@ class ErrorEntryDirective(SphinxDirective):
             self.env.note_dependency(str(path))
             self.env.note_dependency(str(path.with_name(QUOTED)))
         return [node]
+
+    def _fix(self) -> str:
+        """Return the code of the snippets that the entry names."""
+        library, names = book_of(self.env).library, self.options.get("fix", "").split()
+        try:
+            snippets = [library.find(name, chapter_of(self.env.docname)) for name in names]
+        except SnippetError as error:
+            raise self.error(str(error)) from None
+        for snippet in snippets:
+            self.env.note_dependency(str(library.path(snippet.module)))
+        code = answers.shortened("\n".join(snippet.source for snippet in snippets))
+        if names and not code:
+            raise self.error(f"{' '.join(names)}: more than {answers.LONGEST} lines; name others")
+        return code
 
     def _anchor(self, words: str) -> str:
         base = "error-" + "-".join(re.findall(r"[a-z0-9]+", words.lower())[:6])
@@ -167,26 +188,45 @@ class ShowErrors(SphinxPostTransform):
         self.options = self.book.options
         self.package = self.options.of(ErrorOptions).versions.package
         self.label = label(self.options) if self.package else ""
-        for entry in entries:
-            self._complete(entry, errors)
+        known = {entry["ids"][0]: self._complete(entry, errors) for entry in entries}
+        if self.app.builder.format == "html":
+            answers.write(pathlib.Path(self.app.outdir), known)
 
-    def _complete(self, entry: error_entry, errors: Iterable[DeclaredError]) -> None:
+    def _complete(self, entry: error_entry, errors: Iterable[DeclaredError]) -> dict[str, str]:
+        """Add the messages to an entry; return what else is known of it."""
         words = entry[0].astext()
         declared, quotes = matching_errors(words, errors), self.quoted.get(words, [])
         if not declared and not quotes:
             # The cell may stand on a page that failed.
             if any(page.outcome.failures for page in self.book.pages.values()):
-                return
+                return {}
             message = f"no cell of the book declares the error '{words}'"
             logger.warning(message, location=entry, type="book", subtype="errors")
-            return
+            return {}
+        said = f"Quoted: {quotes[0].by}." if quotes else ""
+        pages = [link["reftarget"] for link in entry.findall(addnodes.pending_xref)]
         if declared:
-            entry += self._printed(words, declared)
+            best = max(declared, key=lambda error: (error.here is not None, len(error.versions)))
+            said = self._versions(best) or said
+            entry += self._printed(words, best)
         if quotes:
             entry += quotation(quotes)
+        raises = answers.raising(declared, pages, entry["fix"])
+        return {"raises": raises, "fix": entry["fix"], "versions": said}
 
-    def _printed(self, words: str, declared: list[DeclaredError]) -> list[nodes.Node]:
-        best = max(declared, key=lambda error: (error.here is not None, len(error.versions)))
+    def _versions(self, error: DeclaredError) -> str:
+        """Say which versions say what an error says here."""
+        same = {
+            name: meaning(text) == meaning(error.here or text)
+            for name, text in error.versions.items()
+        }
+        if said := answers.said_by(same, self.options):
+            return said
+        facts = self.book.pages[error.page].outcome.facts
+        version = facts.versions.get(self.package, "") if facts else ""
+        return f"Recorded with {self.label} {version} only." if version else ""
+
+    def _printed(self, words: str, best: DeclaredError) -> list[nodes.Node]:
         shown = [*self._shown(best), *self._earlier(words)]
         by = next((heading for heading, text in shown if text), "")
         if len(shown) == 1 and best.here is not None:

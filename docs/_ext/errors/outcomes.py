@@ -17,7 +17,8 @@ class DeclaredError:
     """An error that a cell of a page must raise: its type, and a fragment of its message.
 
     `here` is what came where the site is built, None where nothing is known. `versions` maps
-    those versions with which the cell was executed to what came there, in their order.
+    those versions with which the cell was executed to what came there, in their order. `code` is
+    that of the cell, with the snippets that it shows.
     """
 
     page: str
@@ -26,6 +27,7 @@ class DeclaredError:
     fragment: str
     here: Text | None
     versions: Mapping[str, Text]
+    code: str
 
 
 def declared_errors(
@@ -50,6 +52,7 @@ def declared_errors(
                     for name, text in texts.items()
                     if text and not text.missing and text.type not in MISSING_NAMES - {kind}
                 },
+                code=cell.source,
             )
         )
     return tuple(errors)

@@ -14,8 +14,8 @@ class Pictures(Feature):
 
     name = "pictures"
     cell_options = ("picture", "caption")
-    # The data of a tree says what its drawing says.
-    not_in_markdown = (".picture-tree details",)
+    # The data of a tree and of a grid say what their drawings say.
+    not_in_markdown = (".picture-tree details", ".picture-grid details")
 
     def show(
         self, taken: PageResults, panels: Sequence[list[Panel]]

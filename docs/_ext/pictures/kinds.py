@@ -17,6 +17,7 @@ SOME = Rule(bool, "not empty")
 Name = Annotated[str, SOME]
 Time = Annotated[float, NOT_NEGATIVE]
 Length = Annotated[int, NOT_NEGATIVE]
+Share = Annotated[float, Rule(lambda value: 0 <= value <= 1, "from 0 to 1")]
 Part = list[Annotated[list[Length], Rule(lambda ends: len(ends) == 2, "a start and an end")]]
 
 
@@ -40,6 +41,15 @@ class Array:
 
     shape: list[Length]
     devices: Annotated[dict[Name, Part], SOME]
+
+
+@dataclasses.dataclass(frozen=True)
+class Grid:
+    """A share for each row and each column; several may have one name."""
+
+    rows: Annotated[list[Name], SOME]
+    columns: Annotated[list[Name], SOME]
+    shares: list[list[Share]]
 
 
 def _ink(number: int) -> Colour:
@@ -185,6 +195,25 @@ def _slices(shape: Sequence[int], part: Sequence[Sequence[int]]) -> str:
     return f"[{', '.join(written)}]"
 
 
+def grid(data: Grid) -> str:
+    """Draw a table of shares; the larger one is, the more of the colour its cell has."""
+    if {len(row) for row in data.shares} != {len(data.columns)}:
+        raise ValueError(f"a row of shares has another length than the {len(data.columns)} columns")
+    if len(data.shares) != len(data.rows):
+        raise ValueError(f"there are {len(data.rows)} rows and {len(data.shares)} rows of shares")
+    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in data.columns)
+    body = "".join(
+        f'<tr><th scope="row">{html.escape(name)}</th>{"".join(map(_share, row))}</tr>'
+        for name, row in zip(data.rows, data.shares, strict=True)
+    )
+    table = f"<thead><tr><td></td>{head}</tr></thead><tbody>{body}</tbody>"
+    return f'<div class="grid" style="{_ink(0).style}"><table>{table}</table></div>'
+
+
+def _share(share: float) -> str:
+    return f'<td style="--share:{share:.0%}">{svg.number(round(share, 2))}</td>'
+
+
 KINDS = {
     "timeline": Kind(
         "a list of (lane, event, start, end), times in seconds",
@@ -197,6 +226,11 @@ KINDS = {
         "a dict {array: {'shape': (…), 'devices': {device: ((start, stop), …)}}}",
         Annotated[dict[Name, Array], SOME],
         placement,
+    ),
+    "grid": Kind(
+        "a dict {'rows': [name, …], 'columns': [name, …], 'shares': [[from 0 to 1, …], …]}",
+        Grid,
+        grid,
     ),
     "memory": Kind(
         "a dict {moment: {part: bytes}}",

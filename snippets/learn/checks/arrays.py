@@ -1,48 +1,71 @@
 """Lesson 2, arrays and random keys: what answers are checked for."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from snippets.programs.practice import equations_of
+
 
 def check_mask_diagonal(mask_diagonal):
     """Raise AssertionError unless the diagonal alone is masked."""
-    scores = jnp.arange(9.0).reshape(3, 3)
-    masked = mask_diagonal(scores)
-    assert isinstance(masked, jax.Array), (
-        f"it returns a {type(masked).__name__}, not a JAX array"
-    )
-    diagonal = np.diag(masked)
-    assert not np.array_equal(masked, scores), (
-        "the matrix has not changed; `.at[...].set` returns a new array, "
-        "which has to be kept"
-    )
-    assert np.all(diagonal == -np.inf), (
-        f"the diagonal is {diagonal}, where -inf is wanted"
-    )
-    off_diagonal = ~np.eye(3, dtype=bool)
-    assert np.all(np.asarray(masked == scores)[off_diagonal]), (
-        "numbers beside the diagonal have changed; an index for the row and "
-        "one for the column choose single elements"
-    )
+    for n in (3, 9):
+        scores = (0.1 - jnp.arange(n * n) % 4).reshape(n, n)
+        masked = mask_diagonal(scores)
+        assert masked is not None, "it returns nothing; return the new matrix"
+        assert isinstance(masked, jax.Array), (
+            f"it returns a {type(masked).__name__}, not a JAX array"
+        )
+        assert not scores.is_deleted(), (
+            "the matrix that it was given is gone, and its caller may need "
+            "it; don't donate it"
+        )
+        assert masked.shape == (n, n), (
+            f"the result has the shape {masked.shape}, not {(n, n)}"
+        )
+        assert not np.array_equal(masked, scores), (
+            "the matrix has not changed; `.at[...].set` returns a new array, "
+            "which has to be kept"
+        )
+        diagonal = np.diag(masked)
+        assert np.all(diagonal == -np.inf), (
+            f"the diagonal is {diagonal}, where -inf is wanted"
+        )
+        others = np.asarray(masked)[~np.eye(n, dtype=bool)]
+        assert not np.isnan(others).any(), (
+            "there is nan beside the diagonal, because 0 times inf is nan; "
+            "write -inf into the diagonal, without a product"
+        )
+        assert np.array_equal(others, scores[~np.eye(n, dtype=bool)]), (
+            "numbers beside the diagonal have changed; an index for the row "
+            "and one for the column choose single elements"
+        )
 
 
 def check_histogram(histogram):
     """Raise AssertionError unless numbers within bounds are all counted."""
     ids = jnp.array([0, 2, 2, 7, -1])
     counts = histogram(ids, 4)
-    assert counts is not None and counts.shape == (4,), (
-        f"it returns {counts}, where one count for each of 4 numbers is wanted"
+    assert isinstance(counts, jax.Array) and counts.shape == (4,), (
+        f"it returns {counts!r}, where a JAX array is wanted, with one count "
+        "for each of 4 numbers"
     )
-    assert counts.dtype == jnp.int32, f"the counts are {counts.dtype}"
+    assert counts.dtype == jnp.int32, (
+        f"the counts are {counts.dtype}, not int32"
+    )
     assert counts[2] != 1, (
         "2 occurs twice and is counted once; `.set` writes each element once, "
         "`.add` as often as its index occurs"
     )
-    assert counts[3] == 0 or counts[3] == 1, (
+    assert counts[0] != 2, (
+        "-1 is counted as 0, the nearest number; it is to be left out"
+    )
+    assert counts.tolist() != [1, 0, 2, 2], (
         "both 7 and -1 are counted as 3, and neither occurs"
     )
-    if counts[3]:
+    if counts.tolist() == [1, 0, 2, 1]:
         only_large = histogram(jnp.array([7]), 4)
         assert not only_large[3], (
             "7 is counted as 3, the nearest index; by default, a write out of "
@@ -55,50 +78,111 @@ def check_histogram(histogram):
     assert counts.tolist() == [1, 0, 2, 0], (
         f"of 0, 2, 2, 7 and -1 it counts {counts}, not [1 0 2 0]"
     )
-    others = histogram(jnp.array([-2, -1, 11, 0]), 12)
-    assert others.sum() == 2, (
-        f"of -2, -1, 11 and 0, with 12 numbers, it counts {others.sum()}, "
-        "where 11 and 0 count"
+    others = jnp.array([0, 11, 0, 12, 13, -1, -2, -12, -13])
+    found = histogram(others, 12)
+    assert found.tolist() == [2, *[0] * 10, 1], (
+        f"of {others}, with 12 numbers, it counts {found}, where two 0 and "
+        "one 11 count"
     )
+    try:
+        trace = jax.make_jaxpr(histogram, static_argnums=1)
+        few = list(equations_of(trace(ids, 4)))
+        many = list(equations_of(trace(others, 12)))
+    except (jax.errors.JAXTypeError, jax.errors.JAXIndexError):
+        raise AssertionError(
+            "right, but it fails under `jax.jit`: it needs the values of "
+            "`ids`, or an array whose length depends on them"
+        ) from None
+    assert len(few) == len(many), (
+        f"right, but it is a loop: {len(few)} operations for 5 tokens and 4 "
+        f"numbers, {len(many)} for 9 and 12; one write can count all"
+    )
+    loops = [each for each in many if each.primitive.name in ("scan", "while")]
+    assert all(each.params.get("length", math.inf) < 9 for each in loops), (
+        "right, but it is a loop, one token after the other; one write can "
+        "count all"
+    )
+    found = histogram(jnp.array([-1, 5]), 2**21)
+    assert found.sum() == 1, (
+        "right, but with 2097152 numbers -1 is counted as one of them; an "
+        "index that is out of bounds for all sizes depends on `size`"
+    )
+
+
+def flips_and_noise(augmented, images):
+    """Return which of `images` were mirrored, (n,), and what was added."""
+    mirrored = images[:, :, ::-1]
+    far, near = [
+        np.abs(augmented - each).sum(axis=(1, 2))
+        for each in (images, mirrored)
+    ]
+    flipped = near < far
+    noise = augmented - np.where(flipped[:, None, None], mirrored, images)
+    return flipped, noise
 
 
 def check_augment(augment):
     """Raise AssertionError unless flips and noise are independent."""
-    key = jax.random.key(0)
-    images = jnp.broadcast_to(jnp.arange(8.0), (64, 4, 8))
+    n = 1024
+    images = np.random.default_rng(0).normal(size=(n, 3, 4), scale=10)
+    images = images.astype(np.float32)
+    given = jnp.array(images)
+    used_twice = (
+        "a key is used twice, so the flips follow from the noise; split the "
+        "key, and use each half once"
+    )
     try:
         with jax.debug_key_reuse(True):
-            augmented = augment(key, images)
+            augmented, again, other = [
+                augment(jax.random.key(seed), given) for seed in (0, 0, 1)
+            ]
+            few = augment(jax.random.key(0), given[:5, :2, :3])
     except jax.errors.KeyReuseError:
-        raise AssertionError(
-            "a key is used twice, so the flips follow from the noise; split "
-            "the key, and use each half once"
-        ) from None
-    assert augmented.shape == images.shape, (
-        f"images of shape {images.shape} become {augmented.shape}"
+        raise AssertionError(used_twice) from None
+    for found, shape in ((augmented, images.shape), (few, (5, 2, 3))):
+        assert jnp.shape(found) == shape, (
+            f"images of shape {shape} become {jnp.shape(found)}"
+        )
+    assert np.array_equal(augmented, again), (
+        "one key gives other images at the second call; draw everything from "
+        "the key"
     )
-    other = augment(jax.random.key(1), images)
-    assert not jnp.array_equal(augmented, other), (
+    assert not np.array_equal(augmented, other), (
         "two keys give the same images; draw from the key that is passed"
     )
-    flipped = augmented[:, 0, 0] > augmented[:, 0, -1]
-    assert 16 < flipped.sum() < 48, (
-        f"{flipped.sum()} of 64 images are flipped; draw for each of them, "
+    flipped, noise = flips_and_noise(augmented, images)
+    other_flipped, other_noise = flips_and_noise(other, images)
+    strange = np.abs(noise).mean(axis=(1, 2)) > 3
+    assert not strange.any(), (
+        f"{strange.sum()} of {n} images are neither as they were nor mirrored "
+        "left to right; draw once for each image, and reverse its last axis"
+    )
+    assert abs(flipped.sum() - n / 2) < 82, (
+        f"{flipped.sum()} of {n} images are flipped; draw for each of them, "
         "with probability 1/2"
     )
-    noise = augmented - jnp.where(
-        flipped[:, None, None], images[:, :, ::-1], images
+    assert not np.array_equal(flipped, other_flipped), (
+        "two keys flip the same images; draw the flips from the key that is "
+        "passed"
     )
-    assert 0.09 < noise.std() < 0.11, (
-        f"the noise has a standard deviation of {noise.std():.2f}, not 0.1"
-    )
-    assert noise.std(axis=0).min() > 0.05, (
+    spread = [noise.std(axis=axis).mean() for axis in range(3)]
+    assert spread[0] >= noise.std() / 3, (
         "all images have the same noise; draw an array of their whole shape"
     )
-    flipped = other[:, 0, 0] > other[:, 0, -1]
-    others = other - jnp.where(
-        flipped[:, None, None], images[:, :, ::-1], images
+    assert min(spread) >= noise.std() / 3, (
+        "all rows or columns of an image have the same noise; draw an array "
+        "of the images' whole shape"
     )
-    assert not jnp.allclose(noise, others, atol=1e-3), (
+    assert abs(noise.mean()) < 0.01 and 0.09 < noise.std() < 0.11, (
+        f"the noise has a mean of {noise.mean():.2f} and a standard deviation "
+        f"of {noise.std():.2f}, not 0 and 0.1"
+    )
+    assert np.abs(noise).max() > 0.3, (
+        "the noise is not normal: some of so many numbers should lie beyond "
+        f"0.3, and the largest is {np.abs(noise).max():.2f}"
+    )
+    assert not np.allclose(noise, other_noise, atol=1e-3), (
         "two keys give the same noise; draw it from the key that is passed"
     )
+    drawn = [flipped, noise.reshape(-1)[:n], *noise.reshape(n, -1).T]
+    assert np.abs(np.corrcoef(drawn)[0, 1:]).max() < 0.25, used_twice

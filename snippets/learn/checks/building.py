@@ -1,4 +1,4 @@
-"""Lesson 15, a small language model: what answers are checked for."""
+"""Lesson 16, a small language model: what answers are checked for."""
 
 import functools
 import math

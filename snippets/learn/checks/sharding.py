@@ -7,6 +7,62 @@ import numpy as np
 from snippets.programs.practice import mesh_of_eight
 
 
+def meshes():
+    """Return a mesh of eight devices and one of four, both with "data"."""
+    eight = mesh_of_eight()
+    four = jax.make_mesh((4,), ("data",), devices=eight.devices[:4])
+    return eight, four
+
+
+def require_like(name, found, right):
+    """Raise AssertionError unless pytrees agree, but for their layout."""
+    structures = jax.tree.structure(found), jax.tree.structure(right)
+    assert structures[0] == structures[1], (
+        f"{name} is {structures[0]}, where {structures[1]} is wanted"
+    )
+    for x, y in zip(*map(jax.tree.leaves, (found, right)), strict=True):
+        assert isinstance(x, jax.Array), (
+            f"{name} has a leaf that is no array but {type(x).__name__}"
+        )
+        assert (x.shape, x.dtype) == (y.shape, y.dtype), (
+            f"{name} has an array {x.dtype}{[*x.shape]}, where "
+            f"{y.dtype}{[*y.shape]} is wanted"
+        )
+
+
+def check_laid_out(laid_out):
+    """Raise AssertionError unless the batch alone is sharded, by rows."""
+    params = [{"kernel": jnp.ones((16, 8)), "bias": jnp.zeros(8)}]
+    adam = (params, {}, {"count": jnp.array(3), "mean": params})
+    x = jnp.arange(64.0).reshape(16, 4)
+    batches = {"x": x, "y": x[:, 0], "mask": x > 3}, (x, jnp.arange(16))
+    for state, batch in zip((params, adam), batches, strict=True):
+        with jax.set_mesh(mesh_of_eight()):
+            found = laid_out(state, batch)
+        assert isinstance(found, tuple) and len(found) == 2, (
+            "it should return two things, the state and the batch"
+        )
+        require_like("the state", found[0], state)
+        require_like("the batch", found[1], batch)
+        for x in jax.tree.leaves(found):
+            assert len(x.devices()) == 8, (
+                f"an array {x.shape} lies on {len(x.devices())} of 8 devices"
+            )
+        for x in jax.tree.leaves(found[0]):
+            assert x.is_fully_replicated, (
+                f"an array {x.shape} of the state is sharded, and all of it "
+                "should be on each device"
+            )
+        for x in jax.tree.leaves(found[1]):
+            own = x.addressable_shards[0].data.shape
+            assert own == (2, *x.shape[1:]), (
+                f"a device holds {own} of an array {x.shape} of the batch, "
+                f"where its rows are {(2, *x.shape[1:])}"
+            )
+        same = jax.tree.map(np.array_equal, found, (state, batch))
+        assert all(jax.tree.leaves(same)), "the values have changed"
+
+
 def check_specs_of(specs_of):
     """Raise AssertionError unless large arrays alone are sharded."""
     shapes = {
@@ -18,13 +74,20 @@ def check_specs_of(specs_of):
         "square": (64, 64),
         "thousand": (40, 25),
         "count": (),
+        "long": (4000,),
+        "small": (8, 124),
+        "images": (3, 3, 64, 16),
     }
-    params = {
-        "layers": [
-            {k: jax.ShapeDtypeStruct(s, "float32") for k, s in shapes.items()}
-        ]
-    }
-    found = specs_of(params, 8)["layers"][0]
+    params = {"layers": [{k: np.zeros(s) for k, s in shapes.items()}]}
+    found = specs_of(params, 8)
+    structure = jax.tree.structure(
+        found, is_leaf=lambda x: not isinstance(x, dict | list)
+    )
+    assert structure == jax.tree.structure(params), (
+        f"a spec for each array of {jax.tree.structure(params)} is wanted, "
+        f"and it returns {found}"
+    )
+    found = found["layers"][0]
     right = {
         "kernel": jax.P(None, "data"),
         "wide": jax.P("data"),
@@ -34,6 +97,9 @@ def check_specs_of(specs_of):
         "square": jax.P("data"),
         "thousand": jax.P("data"),
         "count": jax.P(),
+        "long": jax.P("data"),
+        "small": jax.P(),
+        "images": jax.P(None, None, "data"),
     }
     reasons = {
         "kernel": "256 is the larger axis",
@@ -44,6 +110,9 @@ def check_specs_of(specs_of):
         "square": "the first of two equal axes is meant",
         "thousand": "it has 1000 elements, and 8 divides 40",
         "count": "it has no axis",
+        "long": "it has 4000 elements along its one axis",
+        "small": "it has 992 elements, fewer than 1000",
+        "images": "its axis of 64 is the largest",
     }
     for name, shape in shapes.items():
         assert isinstance(found[name], jax.P), (
@@ -55,33 +124,51 @@ def check_specs_of(specs_of):
             f"an array {shape} gets {found[name]}, and should get "
             f"{right[name]}: {reasons[name]}"
         )
+    spec, small = specs_of([np.zeros((27, 64)), np.zeros((27, 20))], 3)
+    assert small == jax.P(), (
+        f"an array (27, 20) over 3 devices gets {small}, and has 540 elements"
+    )
+    assert tuple(spec)[:1] == ("data",), (
+        f"an array (27, 64) over 3 devices gets {spec}; 3 divides 27, and "
+        "not 64. Is a number of devices written down?"
+    )
 
 
 def check_gradient(gradient):
     """Raise AssertionError unless it is the gradient of one device."""
 
-    def loss(params, batch):
-        x, y = batch
-        return jnp.mean((x @ params["w"] - y) ** 2)
+    fetched = []
 
-    x = np.arange(32, dtype=np.float32).reshape(16, 2) / 16
-    y = np.ones(16, np.float32)
-    params = {"w": jnp.array([1.0, -2.0])}
-    right = np.asarray(jax.grad(loss)(params, (x, y))["w"])
-    with jax.set_mesh(mesh_of_eight()):
-        batch = jax.device_put((x, y), jax.P("data"))
-        found = gradient(loss, jax.device_put(params, jax.P()), batch)["w"]
-    found = np.asarray(found)
-    ratio = found[0] / right[0]
-    assert not np.allclose(found, 8 * right), (
-        "the gradient is eight times too large: `jax.grad` inside of "
-        "`shard_map` already adds up those of all devices, because the "
-        "parameters are replicated; take the mean of the loss instead, "
-        "inside of what is differentiated"
-    )
-    assert np.allclose(found, right, rtol=1e-4), (
-        f"the gradient is {found}, not {right}: {ratio:.3g} times as large"
-    )
+    def loss(params, batch):
+        fetched.append(isinstance(batch["x"], np.ndarray))
+        errors = batch["x"] @ params["w"] + params["b"] - batch["y"]
+        return jnp.mean(errors**2)
+
+    x = np.sin(np.arange(32, dtype=np.float32)).reshape(16, 2)
+    params = {"w": jnp.array([1.0, -2.0]), "b": jnp.array(0.5)}
+    numbers = {"x": x, "y": np.cos(3 * x[:, 0])}
+    right = jax.grad(loss)(params, numbers)
+    fetched.clear()
+    for mesh in meshes():
+        with jax.set_mesh(mesh):
+            batch = jax.device_put(numbers, jax.P("data"))
+            found = gradient(loss, jax.device_put(params, jax.P()), batch)
+        require_like("the gradient", found, right)
+        assert not any(fetched), (
+            "the whole batch is fetched to NumPy; let each device use its rows"
+        )
+        ratios = np.asarray(found["w"]) / np.asarray(right["w"])
+        ratios = np.append(ratios, found["b"] / right["b"])
+        assert not np.allclose(ratios, mesh.size, rtol=1e-3), (
+            f"on {mesh.size} devices the gradient is {mesh.size} times too "
+            "large: `jax.grad` inside of `shard_map` already adds up those of "
+            "all devices, because the parameters are replicated; take the "
+            "mean of the loss instead, inside of what is differentiated"
+        )
+        assert np.allclose(ratios, 1, rtol=1e-3), (
+            f"on {mesh.size} devices the gradient is {found}, not {right}: "
+            f"{np.array2string(ratios, precision=3)} times as large"
+        )
 
 
 def check_first_state(first_state):
@@ -91,40 +178,50 @@ def check_first_state(first_state):
 
     def init(key):
         traced.append(isinstance(key, jax.core.Tracer))
-        return {"kernel": jax.random.normal(key, (64, 32)), "b": jnp.ones(3)}
+        return {"kernel": jax.random.normal(key, (72, 41)), "b": jnp.ones(3)}
 
     specs = {"kernel": jax.P("data"), "b": jax.P()}
     shardings = jax.tree.map(lambda s: jax.NamedSharding(mesh, s), specs)
+    key = jax.random.key(5)
+    right = init(key)
+    traced.clear()
     with jax.set_mesh(mesh):
-        state = first_state(init, jax.random.key(0), shardings)
-        right = init(jax.random.key(0))
-    assert len(state) == 3, (
-        f"it returns {len(state)} pytrees, where the parameters and two "
-        "averages are wanted"
+        state = first_state(init, key, shardings)
+    assert isinstance(state, tuple | list) and len(state) == 3, (
+        "three pytrees are wanted, the parameters and two averages, and it "
+        f"returns {jax.tree.structure(state)}"
     )
-    params, *averages = state
+    names = ("the parameters", "an average", "an average")
+    for name, tree in zip(names, state, strict=True):
+        require_like(name, tree, right)
+        shape = tree["kernel"].addressable_shards[0].data.shape
+        assert shape == (9, 41), (
+            f"a device holds {shape} of a kernel (72, 41), and its shard is "
+            "(9, 41); the averages are sharded as the parameters are"
+        )
+        assert len(tree["b"].devices()) == 8, (
+            "an array `b` lies on one device, where `shardings` replicates it"
+        )
+    params, *averages = jax.device_get(state)
     assert np.allclose(params["kernel"], right["kernel"], atol=1e-6), (
-        "the parameters are not those that `init` makes"
+        "the parameters are not those that `init` makes of the key"
     )
-    assert not any(np.any(a["kernel"]) for a in averages), (
+    assert not any(np.any(x) for x in jax.tree.leaves(averages)), (
         "the averages do not begin at zero"
     )
-    for tree in state:
-        shape = tree["kernel"].addressable_shards[0].data.shape
-        assert shape == (8, 32), (
-            f"a device holds {shape} of a kernel (64, 32), and its shard is "
-            "(8, 32); the averages are sharded as the parameters are"
-        )
-    assert traced[0], (
+    assert np.array_equal(params["b"], right["b"]), (
+        "`b` is not what `init` makes"
+    )
+    assert traced, "`init` is never called"
+    assert all(traced), (
         "`init` makes whole arrays on one device before they are sharded; "
-        "call it inside of a function jitted with `out_shardings`"
+        "call it inside of a jitted function"
     )
     with jax.set_mesh(mesh):
-        jaxpr = jax.make_jaxpr(lambda key: first_state(init, key, shardings))(
-            jax.random.key(0)
-        )
-    moved = {"device_put", "reshard"} & {e.primitive.name for e in jaxpr.eqns}
-    assert not moved, (
-        "whole arrays are made, if in a compiled function, and sharded after "
-        "that; a function jitted with `out_shardings` makes shards alone"
+        make = jax.jit(lambda key: first_state(init, key, shardings))
+        text = make.lower(key).compile().as_text()
+    assert "[72,41]" not in text, (
+        "each device makes a whole kernel (72, 41), in a compiled function, "
+        "and keeps its shard: on explicit axes what `init` makes is "
+        "replicated. `jax.sharding.auto_axes` leaves that to the compiler"
     )

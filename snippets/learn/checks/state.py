@@ -1,5 +1,7 @@
 """Lesson 3, pure functions and state: what answers are checked for."""
 
+import collections
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -19,9 +21,11 @@ def check_entries(entries):
     for length in (3, 4, 3, 4, 3):
         total(jnp.ones(length))
     answer = entries()
+    assert answer is not None, "it returns nothing; return a number"
     assert not isinstance(answer, str), (
         f"it returns the text {answer!r}; return a number"
     )
+    assert np.ndim(answer) == 0, f"it returns {answer}; return one number"
     assert answer != 5, (
         "5 would be one for each call; `append` runs while JAX traces, and "
         "later calls run the compiled program"
@@ -29,6 +33,9 @@ def check_entries(entries):
     assert answer != 1, (
         "1 would be a single trace; an array of another length needs a "
         "program of its own"
+    )
+    assert answer != 0, (
+        "0 would be no trace; the first call has to run the Python function"
     )
     assert answer == len(log), (
         f"it is not {answer}; which calls find a program that was compiled "
@@ -38,57 +45,114 @@ def check_entries(entries):
 
 def check_average(average):
     """Raise AssertionError unless each leaf becomes the moving average."""
+    layer = collections.namedtuple("Layer", "b")
     means = {
-        "layers": [jnp.zeros(3), {"b": jnp.ones(2)}],
+        "layers": [jnp.arange(3.0), layer(jnp.ones((2, 2)))],
         "scale": jnp.ones(()),
     }
-    params = jax.tree.map(lambda mean: mean + 4, means)
-    before = jax.tree.map(jnp.array, means)
+    params = jax.tree.map(lambda mean: 4 + mean**2, means)
+    given = means, params
+    before = jax.tree.map(np.array, given)
     found = average(means, params, 0.75)
-    unchanged = jax.tree.map(jnp.array_equal, means, before)
+    assert found is not None, "it returns nothing; return the new average"
+    assert not any(leaf.is_deleted() for leaf in jax.tree.leaves(given)), (
+        "the arrays that it was given are gone, and their caller may need "
+        "them; don't donate them"
+    )
+    unchanged = jax.tree.map(np.array_equal, given, before)
     assert all(jax.tree.leaves(unchanged)), (
-        "it changes `means`, which its caller may need; return new arrays"
+        "it changes `means` or `params`, which its caller may need; return "
+        "new arrays"
     )
-    assert jax.tree.structure(found) == jax.tree.structure(means), (
-        f"it returns {jax.tree.structure(found)}, where the structure of "
-        f"`means` is wanted, {jax.tree.structure(means)}"
+    assert jax.tree.structure(found) == jax.tree.structure(params), (
+        "what it returns does not have the structure of `means`, a dictionary "
+        "with a list in it, and a named tuple in that"
     )
-    scale = float(found["scale"])
-    assert scale != 4, (
+    scale = np.asarray(found["scale"])
+    assert not np.array_equal(scale, 4), (
         "an average of 1 and a parameter of 5 become 4 with a decay of 0.75; "
         "the decay belongs to the average before"
     )
-    assert scale == 2, (
+    assert np.array_equal(scale, 2), (
         f"an average of 1 and a parameter of 5 become {scale} with a decay of "
         "0.75, and should be 0.75 * 1 + 0.25 * 5"
     )
+    first = np.asarray(found["layers"][0])
+    assert np.array_equal(first, [1.0, 2.0, 3.5]), (
+        "averages of [0. 1. 2.] and parameters of [4. 5. 8.] become "
+        f"{first} with a decay of 0.75, and should become [1. 2. 3.5]"
+    )
+    nested = np.asarray(found["layers"][1].b)
+    assert np.array_equal(nested, np.full((2, 2), 2.0)), (
+        f"an average of ones, in the shape (2, 2), becomes {nested}; treat "
+        "all arrays alike"
+    )
+    other = average(jnp.zeros(2), jnp.array([4.2, 8.0]), 0.5)
+    assert np.allclose(other, [2.1, 4.0]), (
+        "an average of zeros and parameters of [4.2 8.] become "
+        f"{other} with a decay of 0.5, and should become [2.1 4.]"
+    )
+
+
+def trained(w, batches, rate, momentum):
+    """Return the parameter w (n,) after SGD with momentum, by NumPy."""
+    v = np.zeros_like(w)
+    for x, y in batches:
+        v = momentum * v + 2 * x.T @ (x @ w - y) / len(y)
+        w = w - rate * v
+    return w
 
 
 def check_train(train):
     """Raise AssertionError unless velocities last from step to step."""
-    x = np.array([[1.0, 0.0], [0.0, 2.0]], np.float32)
-    batches = [(x, np.array([1.0, 1.0], np.float32))] * 3
-    w, v, plain = np.zeros(2), np.zeros(2), np.zeros(2)
-    for inputs, y in batches:
-        v = 0.9 * v + inputs.T @ (inputs @ w - y)
-        w = w - 0.1 * v
-        plain = plain - 0.1 * inputs.T @ (inputs @ plain - y)
-    params = {"w": jnp.zeros(2)}
-    with counting() as counts:
-        found = train(params, batches, 0.1, 0.9)
-    assert jax.tree.structure(found) == jax.tree.structure(params), (
-        f"it returns {jax.tree.structure(found)}, not the parameters"
+    draw = np.random.default_rng(0).normal
+    batches = [
+        (draw(size=(3, 2)).astype("f"), draw(size=3).astype("f"))
+        for _ in range(5)
+    ]
+    start = np.array([0.5, -1.0])
+    params = {"w": jnp.array(start)}
+    with counting() as three:
+        found = train(params, batches[:3], 0.1, 0.9)
+    assert found is not None, "it returns nothing; return the parameters"
+    assert not params["w"].is_deleted(), (
+        "the parameters that it was given are gone, and their caller may "
+        "need them; donate nothing that comes from outside"
     )
-    assert not np.allclose(found["w"], plain), (
+    assert np.array_equal(params["w"], start), (
+        "it changes the dictionary that it was given; return a new one"
+    )
+    assert jax.tree.structure(found) == jax.tree.structure(params), (
+        "what it returns is not a dictionary of w, as the parameters are"
+    )
+    right = trained(start, batches[:3], 0.1, 0.9)
+    assert not np.allclose(
+        found["w"], trained(start, batches[:3], 0.1, 0.0)
+    ), (
         "the parameters are those of SGD without momentum: the velocities "
         "that a step computes are gone after it, because `jit` passes the "
         "function a dictionary of its own; return them"
     )
-    assert np.allclose(found["w"], w), (
-        f"after three steps the parameters are {found['w']}, not {w}; the "
+    assert np.allclose(found["w"], right, atol=1e-5), (
+        f"after three steps the parameters are {found['w']}, not {right}; the "
         "velocity is updated first, and the parameter with the new velocity"
     )
-    assert counts.traces.count("step") == 1, (
-        "right, but no jitted `step` is traced once for all batches; keep "
-        "`jax.jit`, and the name"
+    with counting() as five:
+        train(params, batches, 0.1, 0.9)
+    found = train(params, batches, 0.05, 0.5)
+    right = trained(start, batches, 0.05, 0.5)
+    assert np.allclose(found["w"], right, atol=1e-5), (
+        "a second run, with another rate and momentum, ends at "
+        f"{found['w']}, not {right}; both are arguments, and the velocity "
+        "begins at zero"
+    )
+    eager = {"jit(matmul)", "jit(multiply)", "jit(subtract)"}
+    assert three.compilations and not eager & set(three.compilations), (
+        "right, but operations of a step run one at a time; keep `jax.jit` "
+        "around all of it"
+    )
+    assert len(three.compilations) == len(five.compilations), (
+        f"right, but three batches need {len(three.compilations)} "
+        f"compilations and five {len(five.compilations)}; define the jitted "
+        "step once, before the loop"
     )

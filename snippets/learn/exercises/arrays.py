@@ -12,9 +12,10 @@ def mask_diagonal(scores):
 
 
 def histogram(ids, size):
-    """Return how often each of 0, ..., size - 1 occurs in `ids`, int32.
+    """Return how often each of 0, ..., size - 1 occurs in `ids` (n,), int32.
 
-    Other numbers, such as the -1 of padding, are not counted.
+    Other numbers, such as the -1 of padding, are not counted. No shape
+    depends on the values in `ids`, so that the function can be jitted.
     """
     raise NotImplementedError
 

@@ -1,14 +1,21 @@
-"""Lesson 6, control flow: three exercises."""
+"""Lesson 6, control flow: four exercises."""
 
 import jax
 import jax.numpy as jnp
 
 
 @jax.jit
+def leaky(x):
+    """Return `x`, of any shape, and a tenth of it where it is negative."""
+    return x if x >= 0 else 0.1 * x
+
+
+@jax.jit
 def unit(v):
     """Return `v` (n,) divided by its length, and zeros for a `v` of zeros.
 
-    A length is zero, or at least 1e-18: below, its square underflows.
+    At zeros, its derivatives are zeros as well. A length is zero, or at least
+    1e-18: below, its square underflows.
     """
     length = jnp.sqrt(jnp.sum(v**2))
     return jnp.where(length > 0, v / length, 0.0)

@@ -5,7 +5,8 @@ def seconds(clock, function, x):
     """Return the seconds of a compiled call, until its result is ready.
 
     `clock()` returns the time in seconds, as `time.perf_counter` does, and
-    `function` is jitted, with an array as its result.
+    `function` is jitted, with an array as its result. No other call is under
+    way while one is timed.
     """
     start = clock()
     function(x)

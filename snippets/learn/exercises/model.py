@@ -1,8 +1,13 @@
-"""Lesson 8, a model and its optimizer: three exercises."""
+"""Lesson 8, a model and its optimizer: four exercises."""
 
 import jax
 import jax.numpy as jnp
 import optax
+
+
+def clipped(rate, limit):
+    """Return Adam, for gradients whose norm was cut to `limit` before."""
+    return optax.chain(optax.adam(rate), optax.clip_by_global_norm(limit))
 
 
 def head(state, x):
@@ -33,7 +38,8 @@ def last_layer_alone(optimizer):
     """Return an optimizer that trains "last" of the parameters alone.
 
     The parameters are a dictionary of pytrees. What is not "last" stays as it
-    is, to the last bit, whatever `optimizer` does.
+    is, to the last bit, whatever `optimizer` does, which gets the gradients
+    and parameters of "last" alone.
     """
 
     def update(grads, state, params):

@@ -1,7 +1,16 @@
-"""Lesson 12, sharding a model: three exercises."""
+"""Lesson 12, sharding a model: four exercises."""
 
 import jax
 import jax.numpy as jnp
+
+
+def laid_out(state, batch):
+    """Return (state, batch), laid out for data parallelism.
+
+    The state is replicated, and each array of the batch sharded by rows. Both
+    are pytrees; a mesh with the axis "data" is set.
+    """
+    raise NotImplementedError
 
 
 def specs_of(params, count):
@@ -33,7 +42,8 @@ def first_state(init, key, shardings):
     """Return the parameters that `init(key)` makes, and Adam's two averages.
 
     All three are pytrees of one structure, laid out as `shardings` says, and
-    each device makes its own shards alone. The averages begin at zero.
+    each device makes its own shards alone. The averages begin at zero. A mesh
+    with explicit axes is set.
     """
     params = jax.device_put(init(key), shardings)
     return params, *(jax.tree.map(jnp.zeros_like, params) for _ in range(2))

@@ -1,7 +1,13 @@
-"""Lesson 5, jit and tracing: three exercises."""
+"""Lesson 5, jit and tracing: four exercises."""
 
 import jax
 import jax.numpy as jnp
+
+
+@jax.jit
+def centred(x):
+    """Return `x` (n,) minus its mean."""
+    return x - float(jnp.mean(x))
 
 
 @jax.jit
@@ -24,15 +30,19 @@ def descend(x, rate, steps):
 
 
 @jax.jit
-def summed_error(w, x, y):
-    """Return the sum of the squared errors of x @ w over all rows."""
-    return jnp.sum((x @ w - y) ** 2)
+def summed_error(params, x, y):
+    """Return the sum of the squared errors of x @ w + b over all rows."""
+    error = x @ params["w"] + params["b"] - y
+    return jnp.sum(error**2)
 
 
-def evaluate(w, x, y, size):
-    """Return the mean squared error over all rows, in batches of `size`."""
+def evaluate(params, x, y, size):
+    """Return the mean squared error of x @ w + b, in batches of `size` rows.
+
+    x is (rows, n), y (rows,), and `params` a dictionary of w (n,) and b ().
+    """
     total = 0.0
     for start in range(0, len(x), size):
         end = start + size
-        total += summed_error(w, x[start:end], y[start:end])
+        total += summed_error(params, x[start:end], y[start:end])
     return total / len(x)

@@ -5,10 +5,17 @@ import jax.numpy as jnp
 
 
 @jax.jit
+def leaky(x):
+    """Return `x`, of any shape, and a tenth of it where it is negative."""
+    return jnp.where(x >= 0, x, 0.1 * x)
+
+
+@jax.jit
 def unit(v):
     """Return `v` (n,) divided by its length, and zeros for a `v` of zeros.
 
-    A length is zero, or at least 1e-18: below, its square underflows.
+    At zeros, its derivatives are zeros as well. A length is zero, or at least
+    1e-18: below, its square underflows.
     """
     square = jnp.sum(v**2)
     is_zero = square == 0

@@ -4,6 +4,14 @@ import jax
 import jax.numpy as jnp
 
 
+def place_rows(mesh, x):
+    """Return an array x (rows, ...), sharded by rows over a mesh.
+
+    The mesh has one axis, "data".
+    """
+    return jax.device_put(x, jax.NamedSharding(mesh, jax.P("data")))
+
+
 def place_batch(mesh, batch):
     """Return a batch over the axis "data" of a mesh, a pytree of arrays.
 

@@ -4,6 +4,11 @@ import jax
 import jax.numpy as jnp
 
 
+def gradient_for_y(f, x, y):
+    """Return the gradient of `f(x, y)`, a number, with respect to `y`."""
+    return jax.grad(f, argnums=1)(x, y)
+
+
 def penalised_gradient(params, x, y, strength):
     """Return the gradient of a penalised loss of a linear model.
 

@@ -5,6 +5,14 @@ import jax.numpy as jnp
 import numpy as np
 
 
+def low_matmul(x, kernel):
+    """Return x @ kernel in float32, which is computed from bfloat16.
+
+    `x` (rows, n) and `kernel` (n, m) are in float32.
+    """
+    return jnp.float32(jnp.bfloat16(x) @ jnp.bfloat16(kernel))
+
+
 def batches_of(count, size, seed, epoch, start=0):
     """Return the indices of each batch of an epoch, from batch `start` on.
 

@@ -4,6 +4,11 @@ import jax
 import optax
 
 
+def clipped(rate, limit):
+    """Return Adam, for gradients whose norm was cut to `limit` before."""
+    return optax.chain(optax.clip_by_global_norm(limit), optax.adam(rate))
+
+
 def head(state, x):
     """Return what this module of PyTorch returns, for x (rows, 8).
 
@@ -40,7 +45,8 @@ def last_layer_alone(optimizer):
     """Return an optimizer that trains "last" of the parameters alone.
 
     The parameters are a dictionary of pytrees. What is not "last" stays as it
-    is, to the last bit, whatever `optimizer` does.
+    is, to the last bit, whatever `optimizer` does, which gets the gradients
+    and parameters of "last" alone.
     """
 
     def labels(params):

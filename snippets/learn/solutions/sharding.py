@@ -4,6 +4,16 @@ import jax
 import jax.numpy as jnp
 
 
+def laid_out(state, batch):
+    """Return (state, batch), laid out for data parallelism.
+
+    The state is replicated, and each array of the batch sharded by rows. Both
+    are pytrees; a mesh with the axis "data" is set.
+    """
+    batch = jax.device_put(batch, jax.P("data"))
+    return jax.device_put(state, jax.P()), batch
+
+
 def specs_of(params, count):
     """Return a spec for each array: sharded over `count` devices, or whole.
 
@@ -43,13 +53,14 @@ def first_state(init, key, shardings):
     """Return the parameters that `init(key)` makes, and Adam's two averages.
 
     All three are pytrees of one structure, laid out as `shardings` says, and
-    each device makes its own shards alone. The averages begin at zero.
+    each device makes its own shards alone. The averages begin at zero. A mesh
+    with explicit axes is set.
     """
 
-    @jax.jit(out_shardings=(shardings,) * 3)
     def make(key):
         params = init(key)
         zeros = jax.tree.map(jnp.zeros_like, params)
         return params, zeros, zeros
 
-    return make(key)
+    make = jax.sharding.auto_axes(make, out_sharding=(shardings,) * 3)
+    return jax.jit(make)(key)

@@ -5,6 +5,12 @@ import jax.numpy as jnp
 import numpy as np
 
 
+@jax.jit
+def centred(x):
+    """Return `x` (n,) minus its mean."""
+    return x - jnp.mean(x)
+
+
 @jax.jit(static_argnames="kind")
 def limited(x, kind, limit):
     """Return the activation of `x`, by `kind` "relu" or "tanh", up to `limit`.
@@ -29,13 +35,17 @@ def descend(x, rate, steps):
 
 
 @jax.jit
-def summed_error(w, x, y, is_row):
+def summed_error(params, x, y, is_row):
     """Return the sum of the squared errors over the rows that are rows."""
-    return jnp.sum((x @ w - y) ** 2, where=is_row)
+    error = x @ params["w"] + params["b"] - y
+    return jnp.sum(error**2, where=is_row)
 
 
-def evaluate(w, x, y, size):
-    """Return the mean squared error over all rows, in batches of `size`."""
+def evaluate(params, x, y, size):
+    """Return the mean squared error of x @ w + b, in batches of `size` rows.
+
+    x is (rows, n), y (rows,), and `params` a dictionary of w (n,) and b ().
+    """
     missing = -len(x) % size
     padded_x = np.pad(x, ((0, missing), (0, 0)))
     padded_y = np.pad(y, (0, missing))
@@ -43,5 +53,7 @@ def evaluate(w, x, y, size):
     total = 0.0
     for start in range(0, len(padded_x), size):
         rows = slice(start, start + size)
-        total += summed_error(w, padded_x[rows], padded_y[rows], is_row[rows])
+        total += summed_error(
+            params, padded_x[rows], padded_y[rows], is_row[rows]
+        )
     return total / len(x)

@@ -4,6 +4,18 @@ import jax
 import jax.numpy as jnp
 
 
+def values(coefficients, xs):
+    """Return the value of a polynomial at each of `xs` (m,).
+
+    `coefficients` (n,) begin with the constant. `value` is right for one x.
+    """
+
+    def value(coefficients, x):
+        return jnp.sum(coefficients * x ** jnp.arange(len(coefficients)))
+
+    return jax.vmap(value, in_axes=(None, 0))(coefficients, xs)
+
+
 def distances(xs, ys):
     """Return the distance of each of `xs` (m, n) to each of `ys` (k, n)."""
 

@@ -15,7 +15,17 @@ import sys
 import textwrap
 import typing
 
-from .watching import Arrival, Compilation, Place, Span, Watcher, now
+from . import raising
+from .timer import in_unit
+from .watching import (
+    Arrival,
+    Compilation,
+    Place,
+    Span,
+    Watcher,
+    now,
+    ours,
+)
 
 HERE = pathlib.Path(__file__).parent
 # How often something happens at a line before it counts as a loop.
@@ -25,6 +35,7 @@ MANY, LARGE = 100, 1_000_000
 # A wait that lasts longer is for work that is worth it; the part of a timing that is worth a word.
 LONG, PART = 0.1, 0.05
 NAMED, MOST = 5, 20
+UNDER_JIT = "put the call into a function under jit"
 WRAPPED: dict = {"width": 79, "subsequent_indent": "    "}
 WRAPPED |= {"break_long_words": False, "break_on_hyphens": False}
 # What shells say of a program that Ctrl-C has ended.
@@ -38,17 +49,9 @@ PAGES = {
     "operations": "claims/jax_docs.html#operations-without-jit",
     "constant": "tracing/tracing.html#what-is-frozen",
     "donated": "start/arrays.html#some-donated-buffers-were-not-usable",
-    "memory": "pitfalls/out_of_memory.html#who-holds-the-memory",
     "again": "tracing/retracing.html#what-a-log-says",
 }
-STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem;
-  color-scheme: light dark; }
-a { color: light-dark(#1f4fa3, #8ab4ff); } h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; }
-table { border-collapse: collapse; } td, th { padding: .3rem .8rem .3rem 0; text-align: left;
-  vertical-align: top; border-bottom: 1px solid light-dark(#ddd, #444); }
-code { font-family: ui-monospace, monospace; } td:first-child { white-space: nowrap; }
-"""
+HEAD = '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
 
 
 @dataclasses.dataclass
@@ -82,14 +85,6 @@ def times(number: int) -> str:
     return "once" if number == 1 else f"{number} times"
 
 
-def duration(seconds: float) -> str:
-    """Return seconds in three digits."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds * 1e6:.3g} µs"
-
-
 def size(number: float) -> str:
     """Return bytes in three digits."""
     for unit in ("bytes", "kB", "MB", "GB"):
@@ -101,23 +96,22 @@ def size(number: float) -> str:
 
 def matcher(pattern: str) -> typing.Callable[[str], bool]:
     """Return what says whether a line is as a pattern says, as `matcher` of docs/_static/logs.js does."""
-    seen: set[str] = set()
-    source = ""
-    for piece in re.split(r"(…|\b[A-Z]\b)", pattern):
-        if piece == "…":
-            source += ".*"
-        elif not re.fullmatch("[A-Z]", piece):
-            source += re.escape(piece)
-        else:
-            source += (
-                f"(?P={piece})" if piece in seen else rf"(?P<{piece}>[^\[\]]*)"
-            )
-            seen.add(piece)
+    seen: list[str] = []
+
+    def piece(found: re.Match) -> str:
+        letter = found[0]
+        if letter == "…":
+            return ".*"
+        seen.append(letter)
+        again = letter in seen[:-1]
+        return f"(?P={letter})" if again else rf"(?P<{letter}>[^\[\]]*)"
+
+    source = re.sub(r"…|\b[A-Z]\b", piece, re.escape(pattern))
     whole = re.compile(source, re.IGNORECASE)
 
     def fits(line: str) -> bool:
         found = whole.fullmatch(line)
-        values = list(found.groupdict().values()) if found else []
+        values = found.groupdict().values() if found else ()
         return found is not None and len({*values}) == len(values)
 
     return fits
@@ -217,31 +211,26 @@ def compiled_again(watcher: Watcher) -> list[Finding]:
         later = group[1:]
         if len(group) < (2 if own else OFTEN):
             continue
-        seconds = sum(each.seconds for each in later)
-        if not own:
-            text = f"`{name}`, an operation outside of jit, was compiled {times(len(group))}: put it into a function under jit, or keep the shape"
-            found.append(
-                finding(
-                    "again",
-                    group[-1].place,
-                    text,
-                    seconds,
-                    PAGES["operations"],
-                )
+        seconds, page = sum(each.seconds for each in later), None
+        text = f"`{name}`, an operation outside of jit, was compiled {times(len(group))}: {UNDER_JIT}, or keep the shape"
+        if own:
+            reasons: dict[tuple, list] = {}
+            for number, each in enumerate(later, 1):
+                *cause, line = why(each, group[:number])
+                reasons.setdefault(tuple(cause), []).append(line)
+            _, fix, page = max(reasons, key=lambda each: len(reasons[each]))
+            said = "; ".join(
+                f"{len(lines)} × {cause[0]}: {textwrap.shorten(lines[-1], 200, placeholder='…')}"
+                for cause, lines in reasons.items()
             )
-            continue
-        reasons: dict[tuple, list] = {}
-        for number, each in enumerate(later, 1):
-            *cause, line = why(each, group[:number])
-            reasons.setdefault(tuple(cause), []).append(line)
-        most = max(reasons, key=lambda cause: len(reasons[cause]))
-        said = "; ".join(
-            f"{len(lines)} × {cause[0]}: {lines[-1][:200]}"
-            for cause, lines in reasons.items()
-        )
-        text = f"`{name}` was compiled {times(len(group))}: {said}"
-        text += f". To do: {most[1]}" if most[1] else ""
-        found.append(finding("again", later[0].place, text, seconds, most[2]))
+            text = f"`{name}` was compiled {times(len(group))}: {said}"
+            if not ours(group[0].defined or "<"):
+                # A library makes it in each call.
+                fix, page = UNDER_JIT, PAGES["operations"]
+            text += f". To do: {fix}" if fix else ""
+        page = page or PAGES["operations"]
+        at = later[0].place if own else group[-1].place
+        found.append(finding("again", at, text, seconds, page))
     return found
 
 
@@ -249,61 +238,45 @@ def timings(watcher: Watcher) -> tuple[list[Finding], list[dict]]:
     """Return the findings in timings, and all timings with what happened inside."""
     found, listed = [], []
     for (start, stop), spans in watcher.spans.items():
+        # What computes nothing converts nothing and compiles nothing that is timed.
+        busy = [span for span in spans if span.calls]
         problems = [
-            *compiling(watcher, (start, stop), spans),
+            *compiling(watcher, (start, stop), spans, busy),
             *unfinished(stop, spans),
-            *sending(stop, spans),
-            *doubles(watcher, (start, stop), spans),
+            *sending(stop, busy),
+            *([] if busy else doubles(watcher, (start, stop))),
         ]
         found += problems
-        seconds = sum(span.seconds for span in spans)
         inside = "; ".join(each.text for each in problems)
-        listed.append(
-            {
-                "file": shown(stop[0]),
-                "from": start[1],
-                "to": stop[1],
-                "times": len(spans),
-                "seconds": seconds,
-                "misleads": bool(problems),
-                "inside": inside or "nothing that misleads",
-            }
-        )
+        of = {"file": shown(stop[0]), "from": start[1], "to": stop[1]}
+        of |= {"times": len(spans), "misleads": bool(problems)}
+        of["seconds"] = sum(span.seconds for span in spans)
+        listed.append(of | {"inside": inside or "nothing that misleads"})
     return found, listed
 
 
-def compiling(watcher: Watcher, key, spans: list[Span]) -> list[Finding]:
+def compiling(watcher: Watcher, key, spans, busy: list[Span]) -> list[Finding]:
     """Return a finding where compiling is a part of a timing, unless that is what is timed."""
-    with_it = [
-        span
-        for span in spans
-        if span.compilations and span.calls + span.operations
-    ]
-    seconds = sum(
-        each.seconds for span in with_it for each in span.compilations
-    )
+    with_it = [span for span in busy if span.compilations]
+    compiled = [each for span in with_it for each in span.compilations]
+    seconds = sum(each.seconds for each in compiled)
     if seconds < PART * sum(span.seconds for span in with_it) or not with_it:
         return []
-    names = {each.name for span in with_it for each in span.compilations}
+    names = sorted({each.name for each in compiled})
     apart = len(with_it) == len(spans) and any(
-        names & span.functions and not span.compilations
+        span.functions.intersection(names) and not span.compilations
         for other, others in watcher.spans.items()
         if other != key
         for span in others
     )
     if apart:
         return []
-    what = (
-        f"`{sorted(names)[0]}`"
-        if len(names) == 1
-        else f"{len(names)} functions"
-    )
-    which = (
-        "the timing"
-        if len(spans) == 1
-        else f"{len(with_it)} of {len(spans)} timings"
-    )
-    text = f"{which} since line {key[0][1]} includes compiling {what}: call once before the clock starts"
+    what = f"{len(names)} functions" if names[1:] else f"`{names[0]}`"
+    since = f"since line {key[0][1]}"
+    which = f"{len(with_it)} of {len(spans)} timings {since} include"
+    which += "" if with_it[1:] else "s"
+    which = which if spans[1:] else f"the timing {since} includes"
+    text = f"{which} compiling {what}: call once before the clock starts"
     return [finding("compiled", key[1], text, seconds)]
 
 
@@ -317,11 +290,8 @@ def unfinished(stop: Place, spans: list[Span]) -> list[Finding]:
     if not early:
         return []
     late = [each for span in early for each in span.late]
-    mean = sum(late) / len(late) if late else None
-    after = (
-        f", and was there {duration(mean)} later" if mean is not None else ""
-    )
-    text = f"the clock is read before {early[0].unfinished[-1]} is finished ({times(len(early))}){after}: wait with jax.block_until_ready"
+    after = late and f", and was there {in_unit(sum(late) / len(late))} later"
+    text = f"the clock is read before {early[0].unfinished[-1]} is finished ({times(len(early))}){after or ''}: wait with jax.block_until_ready"
     return [finding("unfinished", stop, text, sum(late) if late else None)]
 
 
@@ -330,14 +300,9 @@ def lateness(span: Span) -> float:
     return sum(span.late) if span.late else span.seconds
 
 
-def sending(stop: Place, spans: list[Span]) -> list[Finding]:
+def sending(stop: Place, busy: list[Span]) -> list[Finding]:
     """Return a finding where arrays of NumPy were converted again within a timing."""
-    sent = [
-        each
-        for span in spans
-        for each in span.sent
-        if span.calls + span.operations
-    ]
+    sent = [each for span in busy for each in span.sent]
     if not sent:
         return []
     total = size(sum(number for _, number in sent))
@@ -345,14 +310,14 @@ def sending(stop: Place, spans: list[Span]) -> list[Finding]:
     return [finding("sent", stop, text)]
 
 
-def doubles(watcher: Watcher, key, spans: list[Span]) -> list[Finding]:
+def doubles(watcher: Watcher, key) -> list[Finding]:
     """Return a finding where something else computes in float64 what JAX computes in float32."""
-    if watcher.x64 or any(span.calls + span.operations for span in spans):
+    if watcher.x64:
         return []
     single = {
         shape
         for other, found in watcher.shapes.items()
-        if any(span.calls + span.operations for span in watcher.spans[other])
+        if any(span.calls for span in watcher.spans[other])
         for kind, shape in found.values()
         if kind in ("jaxlib float32", "numpy float64")
     }
@@ -366,13 +331,8 @@ def doubles(watcher: Watcher, key, spans: list[Span]) -> list[Finding]:
 def loops(watcher: Watcher) -> list[Finding]:
     """Return findings of waits, operations outside of jit, and arrays that are passed again."""
     found = []
-    for (at, what), (
-        count,
-        seconds,
-        first,
-        last,
-        ends,
-    ) in watcher.waits.items():
+    for (at, what), wait in watcher.waits.items():
+        count, seconds, first, last, ends = wait
         count -= ends
         each = (last - first) / max(1, count - 1)
         if count >= OFTEN and seconds < LONG * count and each <= OFTEN:
@@ -383,15 +343,16 @@ def loops(watcher: Watcher) -> list[Finding]:
         for at, count in watcher.operations.most_common()
         if count >= MANY and count > 3 * watcher.called
     ]
+    rest = sum(count for _, count in lines[NAMED:])
     cost = dispatching(watcher) if lines else None
-    for at, count in lines[:NAMED]:
-        text = f"{count} operations outside of jit: put them into one function under jit"
-        seconds = cost and cost * count
-        found.append(finding("operations", at, text, seconds))
-    if len(lines) > NAMED:
-        rest = sum(count for _, count in lines[NAMED:])
-        text = f"{rest} operations outside of jit at {len(lines) - NAMED} more lines"
-        found.append(finding("operations", None, text, cost and cost * rest))
+    for at, count in [*lines[:NAMED], (None, rest)]:
+        what = "put them into one function under jit"
+        if at is None:
+            what = f"at {len(lines) - NAMED} more lines"
+        if count:
+            text = f"{count} operations outside of jit: {what}"
+            seconds = cost and cost * count
+            found.append(finding("operations", at, text, seconds))
     for (at, where), (_, again, total, array) in watcher.given.items():
         if again >= 3 and total >= LARGE:
             text = f"the same NumPy array, {array}, goes to the device again and again ({where}; {again + 1} times, {size(total)}): put it there once, with jax.device_put"
@@ -445,21 +406,17 @@ class Report:
     def head(self) -> str:
         """Return how much was found, in one line."""
         number = len(self.findings)
-        what = {0: "nothing found", 1: "1 finding"}.get(
-            number, f"{number} findings"
-        )
-        return f"{what} in {self.program}, which took {duration(self.seconds)}"
+        what = f"{number} finding{'s' * (number > 1)}"
+        what = what if number else "nothing found"
+        return f"{what} in {self.program}, which took {in_unit(self.seconds)}"
 
     def held(self) -> str:
         """Return how much memory arrays took, and who held it."""
         if not self.memory["bytes"]:
             return ""
-        holders = sorted(
-            self.memory["holders"].items(), key=lambda item: -item[1]
-        )
-        said = ", ".join(
-            f"{name} {size(number)}" for name, number in holders[:NAMED]
-        )
+        held = self.memory["holders"]
+        largest = sorted(held, key=held.get, reverse=True)[:NAMED]
+        said = ", ".join(f"{name} {size(held[name])}" for name in largest)
         text = f"arrays took {size(self.memory['bytes'])} at most"
         return f"{text}: {said}" if said else text
 
@@ -470,75 +427,42 @@ class Report:
         )
         lines = ["", f"{bold}jax-measured watch: {self.head()}{end}"]
         for each in self.findings:
-            spent = (
-                "" if each.seconds is None else f" [{duration(each.seconds)}]"
-            )
+            cost = each.seconds
+            spent = "" if cost is None else f" [{in_unit(cost)}]"
             at = f"{each.file}:{each.line}" if each.line else each.file
             said = textwrap.fill(f"{at}{spent} {each.text}", **WRAPPED)
             lines.append(said.replace(at, f"{bold}{at}{end}", 1))
             lines.append(f"    {dim}{book}{each.page}{end}")
         for of in self.timings[:MOST]:
             number = f"{of['times']} × " if of["times"] > 1 else ""
-            mean = duration(of["seconds"] / of["times"])
+            mean = in_unit(of["seconds"] / of["times"])
             right = "see above" if of["misleads"] else "nothing that misleads"
             at = f"{of['file']}:{of['from']}-{of['to']}"
             lines.append(f"timing {at}: {number}{mean}, {right}")
         if len(self.timings) > MOST:
             lines.append(f"{len(self.timings) - MOST} more timings: --json")
-        lines += [self.held()] if self.held() else []
+        lines += filter(None, [self.held()])
         lines += [f"not seen: {each}" for each in self.unseen]
         return "\n".join(lines)
 
     def page(self, book: str) -> str:
-        """Return it as a page of its own."""
-
-        def text(words) -> str:
-            return re.sub(
-                "`(.*?)`", r"<code>\1</code>", html.escape(str(words))
-            )
-
-        def row(*cells: str) -> str:
-            return f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>"
-
-        found = [
-            row(
-                f"<code>{text(each.file)}:{each.line}</code>",
-                "" if each.seconds is None else duration(each.seconds),
-                text(each.text),
-                f'<a href="{html.escape(book + each.page)}">{text(each.kind)}</a>',
-            )
-            for each in self.findings
-        ]
-        timed = [
-            row(
-                f"<code>{text(of['file'])}:{of['from']}-{of['to']}</code>",
-                str(of["times"]),
-                duration(of["seconds"]),
-                text(of["inside"]),
-            )
-            for of in self.timings
-        ]
-        rest = "".join(
-            f"<p>{text(each)}</p>"
-            for each in (self.held(), *self.unseen)
-            if each
-        )
-        tables = "".join(
-            f"<h2>{title}</h2><table>{''.join(rows)}</table>"
-            for title, rows in (("Findings", found), ("Timings", timed))
-            if rows
-        )
-        head = text(self.head())
-        return (
-            f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{head}</title>'
-            f"<style>{STYLE}</style><h1>{head}</h1>{tables}{rest}</html>\n"
-        )
+        """Return it as a page: the text, with links."""
+        said = html.escape(self.text(book, coloured=False).strip())
+        said = re.sub("`(.*?)`", r"<code>\1</code>", said, flags=re.DOTALL)
+        links = re.escape(html.escape(book)) + r"\w+/\S+"
+        said = re.sub(f"(?m)^    ({links})$", r'    <a href="\1">\1</a>', said)
+        return f"{HEAD}<title>{html.escape(self.head())}</title><pre>{said}</pre></html>\n"
 
 
 def report_of(
-    watcher: Watcher, program: str, status: int, start: float, names: dict
+    watcher: Watcher,
+    program: str,
+    status: int,
+    start: float,
+    names: dict,
+    error,
 ) -> Report:
-    """Return the report of a program that has ended."""
+    """Return the report of a program that has ended, perhaps by an error."""
     seconds = now() - start
     watcher.end(names)
     in_timings, listed = timings(watcher)
@@ -549,10 +473,28 @@ def report_of(
         *compiler(watcher),
     ]
     found.sort(key=lambda each: -(each.seconds or 0))
-    memory = {"bytes": watcher.peak, "holders": watcher.holders}
-    return Report(
-        program, seconds, status, found, listed, memory, watcher.unseen
-    )
+    if error is not None and (known := raising.answer(error)):
+        at, text, page = known
+        found.insert(0, finding("raised", at, text, page=page))
+    memory = {"bytes": watcher.peak, "holders": dict(watcher.holders)}
+    unseen = watcher.unseen + other_clocks(program)
+    return Report(program, seconds, status, found, listed, memory, unseen)
+
+
+def other_clocks(program: str) -> list[str]:
+    """Return in words where the reader's files take readings of a `now()` from each other."""
+    modules = [vars(each).get("__file__") for each in [*sys.modules.values()]]
+    found = []
+    for path in {program, *filter(None, modules)}:
+        if not ours(path) or not path.endswith(".py"):
+            continue
+        text = pathlib.Path(path).read_text("utf8", "replace")
+        for start in re.findall(r"([\w.]+) = [\w.]+\.(?:utc)?now\(", text):
+            if minus := re.search(rf"- {re.escape(start)}\b", text):
+                line = text.count("\n", 0, minus.start()) + 1
+                clock = "a clock that is not watched, as those of `time` are"
+                found.append(f"{shown(path)}:{line} reads `now()`, {clock}")
+    return sorted(set(found))
 
 
 def tell(report: Report, as_json: bool, page: str | None, book: str) -> None:
@@ -571,20 +513,10 @@ def tell(report: Report, as_json: bool, page: str | None, book: str) -> None:
     print(report.text(book, coloured), file=sys.stderr, flush=True)
 
 
-def shown_error(error: BaseException) -> None:
-    """Show an exception of the program as Python does, without the frames of this command."""
-    trace = error.__traceback__
-    while trace is not None and (
-        trace.tb_frame.f_code.co_filename.startswith(
-            ("<frozen runpy", str(HERE))
-        )
-    ):
-        trace = trace.tb_next
-    sys.excepthook(type(error), error.with_traceback(trace), trace)
-
-
-def started(words: list[str], module: bool, names: dict) -> int:
-    """Run a program in this process as Python would; return its exit status.
+def started(
+    words: list[str], module: bool, names: dict
+) -> tuple[int, BaseException | None]:
+    """Run a program in this process as Python would; return its exit status, and what it raised.
 
     `names` gets what the program has bound at its end.
     """
@@ -604,16 +536,16 @@ def started(words: list[str], module: bool, names: dict) -> int:
             names |= runpy.run_path(words[0], run_name="__main__")
     except SystemExit as left:
         if left.code is None or isinstance(left.code, int):
-            return left.code or 0
+            return left.code or 0, None
         print(left.code, file=sys.stderr)
-        return 1
+        return 1, None
     except KeyboardInterrupt:
         print("\nstopped", file=sys.stderr)
-        return STOPPED
+        return STOPPED, None
     except BaseException as error:  # Whatever the program raises ends it.
-        shown_error(error)
-        return 1
-    return 0
+        raising.shown(error)
+        return 1, error
+    return 0, None
 
 
 def watch(
@@ -632,12 +564,15 @@ def watch(
     else:
         sys.meta_path.insert(0, Arrival("jax", watcher.watch_jax))
     names: dict = {}
-    status = started(words, module, names)
+    if sys.stderr.isatty():
+        text = "the report comes at its end, or after Ctrl-C"
+        print(f"watching {words[0]}: {text}", file=sys.stderr, flush=True)
+    status, error = started(words, module, names)
     if os.getpid() == process:
         # Threads of the program may still be at work; Python waits for them before this is called.
         atexit.register(
             lambda: tell(
-                report_of(watcher, words[0], status, start, names),
+                report_of(watcher, words[0], status, start, names, error),
                 as_json,
                 page,
                 book,

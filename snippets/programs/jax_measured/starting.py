@@ -6,7 +6,7 @@ import shlex
 import sys
 
 HERE = pathlib.Path(__file__).parent / "projects"
-MODELS = ("gpt", "vit", "resnet", "mlp")
+MODELS = sorted(path.name for path in HERE.glob("*"))
 # Of a package: https://packaging.python.org/en/latest/specifications/name-normalization/
 NAME = r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?"
 

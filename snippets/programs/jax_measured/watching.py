@@ -9,13 +9,14 @@ from __future__ import annotations
 import collections
 import contextlib
 import dataclasses
-import dis
 import functools
 import importlib.abc
 import importlib.util
+import linecache
 import logging
 import os
 import queue
+import re
 import sys
 import sysconfig
 import threading
@@ -127,7 +128,6 @@ class Moment:
     at: float
     compilations: int
     calls: int
-    operations: int
     sent: int
     last_wait: tuple[Place, str] | None
     unfinished: list[typing.Any]
@@ -141,7 +141,6 @@ class Span:
     start: int
     seconds: float
     calls: int
-    operations: int
     compilations: list[Compilation]
     sent: list[tuple[str, int]]
     unfinished: list[str]
@@ -149,42 +148,52 @@ class Span:
     late: list[float] = dataclasses.field(default_factory=list)
 
 
-def note(start: Moment, stop: Moment) -> None:
-    """Note a timing, a reading of a clock minus an earlier one, in the caller of the caller."""
-    watcher, frame = stop.watcher, reader(sys._getframe(2))
-    watcher.heard(watcher.span)(start, stop, frame)
-
-
-class Reading(float):
-    """What a clock said. The difference of two of them is a timing."""
+class Reading:
+    """What a clock said, a number of its kind. The difference of two of them is a timing."""
 
     moment: Moment
 
-    def __sub__(self, other: float) -> float:
+    def __sub__(self, other):
         """Return a difference, and note what happened meanwhile."""
         if isinstance(other, Reading):
-            note(other.moment, self.moment)
-        return float(self) - float(other)
+            watcher, frame = self.moment.watcher, reader(sys._getframe(1))
+            watcher.heard(watcher.span)(other.moment, self.moment, frame)
+        return super().__sub__(other)  # type: ignore[misc]
 
-    def __reduce__(self) -> tuple[type, tuple[float]]:
-        """Be a number where somebody pickles or copies it."""
-        return float, (float(self),)
+    def __reduce__(self):
+        """Be a plain number where somebody pickles or copies it."""
+        kind = type(self).__bases__[1]
+        return kind, (kind(self),)
 
 
-class Count(int):
-    """What a clock of nanoseconds said."""
+class Seconds(Reading, float):
+    """A reading in seconds, or what a program has made of one."""
 
-    moment: Moment
 
-    def __sub__(self, other: int) -> int:
-        """Return a difference, and note what happened meanwhile."""
-        if isinstance(other, Count):
-            note(other.moment, self.moment)
-        return int(self) - int(other)
+class Count(Reading, int):
+    """A reading in nanoseconds, or what a program has made of one."""
 
-    def __reduce__(self) -> tuple[type, tuple[int]]:
-        """Be a number where somebody pickles or copies it."""
-        return int, (int(self),)
+
+def still_a_reading(name: str):
+    """Return a method for what remains a reading, such as one in milliseconds."""
+
+    def method(self, *others):
+        value = getattr(super(Reading, self), name)(*others)
+        kind = {float: Seconds, int: Count}.get(type(value))
+        return made(kind, value, self.moment) if kind else value
+
+    return method
+
+
+for name in "mul rmul truediv floordiv round".split():
+    setattr(Reading, f"__{name}__", still_a_reading(f"__{name}__"))
+
+
+def made(kind, value, moment: Moment):
+    """Return a number as a reading."""
+    found = kind(value)
+    found.moment = moment
+    return found
 
 
 class Arrival(importlib.abc.MetaPathFinder):
@@ -200,75 +209,29 @@ class Arrival(importlib.abc.MetaPathFinder):
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)
-        if spec is not None and spec.loader is not None:
+        if spec and spec.loader:
             load = spec.loader.exec_module
-
-            def loaded(module):
-                load(module)
-                self.then()
-
-            spec.loader.exec_module = loaded
+            spec.loader.exec_module = lambda module: (
+                load(module),
+                self.then(),
+            )  # type: ignore[method-assign, assignment]
         return spec
-
-
-class Reasons(logging.Filter):
-    """Hands messages of a logger on, and keeps them from being shown unless they were before."""
-
-    def __init__(self, logger: logging.Logger, hear, asked: bool) -> None:
-        """Take the logger, who hears its messages, and whether somebody else asked for them."""
-        super().__init__()
-        self.hear, self.shown = hear, logger.getEffectiveLevel()
-        self.asked = asked
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Say whether a message is shown."""
-        heard = self.hear(record)
-        return record.levelno >= self.shown and (self.asked or not heard)
 
 
 class After:
     """What JAX calls after each call of a compiled function, which its debugging sets anew."""
 
     def __init__(self, state, ours) -> None:
-        """Take the setting of JAX, and what is always called."""
-        self.state, self.ours = state, ours
+        """Take the setting of JAX, and what is called besides what JAX sets."""
+
+        def both(theirs):
+            if theirs is None:
+                return ours
+            return lambda *args: (ours(*args), theirs(*args))
+
+        self.set_global = lambda theirs: state.set_global(both(theirs))
+        self.set_local = lambda theirs: state.set_local(both(theirs))
         self.set_global(None)
-
-    def set_global(self, theirs) -> None:
-        """Call ours and theirs in all threads."""
-        self.state.set_global(self.both(theirs))
-
-    def set_local(self, theirs) -> None:
-        """Call ours and theirs in this thread."""
-        self.state.set_local(self.both(theirs))
-
-    def both(self, theirs):
-        """Return a function that calls both, or ours."""
-        if theirs is None:
-            return self.ours
-
-        def called(*args):
-            self.ours(*args)
-            theirs(*args)
-
-        return called
-
-
-class Warned:
-    """Python's `warnings` as JAX's compiler sees it."""
-
-    def __init__(self, module: types.ModuleType, hear) -> None:
-        """Take the module, and who hears the warnings; it answers whether one is for him alone."""
-        self.module, self.hear = module, hear
-
-    def __getattr__(self, name: str) -> typing.Any:
-        """Return what the module has."""
-        return getattr(self.module, name)
-
-    def warn(self, message, category=None, stacklevel=1, **options) -> None:
-        """Warn, unless nobody would have been warned without the watcher."""
-        if not self.hear(str(message)):
-            self.module.warn(message, category, stacklevel + 1, **options)
 
 
 def named(path: str) -> typing.Any:
@@ -290,7 +253,7 @@ class Watcher:
         self.shapes: dict[tuple[Place, Place], dict] = {}
         self.waits: dict[tuple[Place, str], list] = {}
         self.operations: collections.Counter = collections.Counter()
-        self.called = self.ran = self.moments = 0
+        self.called = self.calls = self.moments = 0
         self.lowering = ("a function", "")
         self.functions: dict[str, int] = {}
         self.kinds: typing.Any = weakref.WeakKeyDictionary()
@@ -302,7 +265,8 @@ class Watcher:
         self.constants: dict[tuple[str, str], tuple[Place | None, str]] = {}
         self.donated: dict[tuple[str, str], tuple[Place | None, str]] = {}
         self.durations: dict[str, float] = {}
-        self.peak, self.holders, self.looked = 0, {}, 0.0
+        self.peak, self.looked = 0, 0.0
+        self.holders: collections.Counter = collections.Counter()
         self.unseen: list[str] = []
         self.last_wait: tuple[Place, str] | None = None
         self.waiting: queue.SimpleQueue = queue.SimpleQueue()
@@ -315,13 +279,11 @@ class Watcher:
     def watch_clocks(self) -> None:
         """Replace the clocks of `time` and `timeit`."""
         for name in CLOCKS:
-            for of, kind in ((name, Reading), (f"{name}_ns", Count)):
-                if hasattr(time, of):
-                    setattr(time, of, self.clock(getattr(time, of), kind))
+            for of, kind in ((name, Seconds), (f"{name}_ns", Count)):
+                setattr(time, of, self.clock(getattr(time, of), kind))
         timer = time.perf_counter
         timeit.default_timer = timer
-        own = timeit.Timer.__init__, timeit.timeit, timeit.repeat
-        for function in own:
+        for function in timeit.Timer.__init__, timeit.timeit, timeit.repeat:
             given = function.__defaults__ or ()
             function.__defaults__ = tuple(
                 timer if each is now else each for each in given
@@ -339,8 +301,7 @@ class Watcher:
             if path == "<timeit-src>" or ours(path):
                 found = place(frame)
                 if found and (noted := moment(found)):
-                    value = kind(value)
-                    value.moment = noted
+                    return made(kind, value, noted)
             return value
 
         return reading
@@ -349,21 +310,18 @@ class Watcher:
         """Return what has happened until now."""
         at = now()
         arrays = [each() for each in self.latest]
-        unfinished = [
-            each for each in arrays if each is not None and not ready(each)
-        ]
-        unfinished += torch_stream()
-        counts = len(self.compilations), self.called, self.ran
+        late = [e for e in arrays if e is not None and not ready(e)]
         self.moments += 1
         return Moment(
             self,
             self.moments,
             found,
             at,
-            *counts,
+            len(self.compilations),
+            self.calls,
             self.sent_count,
             self.last_wait,
-            unfinished,
+            late + torch_stream(),
         )
 
     def span(self, start: Moment, stop: Moment, frame) -> None:
@@ -374,19 +332,15 @@ class Watcher:
         number = stop.sent - start.sent
         before = {id(each) for each in start.unfinished}
         late = [each for each in stop.unfinished if id(each) not in before]
+        functions = self.functions.items()
         found = Span(
             start.number,
             stop.at - start.at,
             stop.calls - start.calls,
-            stop.operations - start.operations,
             self.compilations[start.compilations : stop.compilations],
             list(self.sent)[-number:] if number else [],
             list(map(described, late)),
-            {
-                name
-                for name, last in self.functions.items()
-                if last > start.calls + start.operations
-            },
+            {name for name, last in functions if last > start.calls},
         )
         key = start.place, stop.place
         spans = self.spans.setdefault(key, [])
@@ -438,22 +392,20 @@ class Watcher:
             named("jax._src.api")._post_hook_state = after
         if execute is not None:
             self.watch_execution(execute)
-        asked = bool(getattr(jax.config, "jax_explain_cache_misses", False))
-        for logger, hear in (
-            (reasons, self.explained),
-            (lowering, self.lowered),
-        ):
-            if logger is not None:
-                logger.addFilter(Reasons(logger, hear, asked))
-        if lowering is not None:
-            lowering.setLevel(logging.DEBUG)
+        self.listen(reasons, self.explained)
+        self.listen(lowering, self.lowered, logging.DEBUG)
         if warned is not None:
-            named("jax._src.interpreters.mlir").warnings = Warned(
-                warned, self.warned
-            )
+            mlir = named("jax._src.interpreters.mlir")
+            mlir.warnings = types.SimpleNamespace(**vars(warned))
+            mlir.warnings.warn = self.unless_ours(warned.warn)
         if array is not None:
             self.watch_array(array)
-        self.watch_options()
+        for name, value in OPTIONS.items():
+            if hasattr(jax.config, name):
+                jax.config.update(name, value)
+            else:
+                text = f"{name}: JAX {jax.__version__} has no such option"
+                self.unseen.append(text)
         jax.monitoring.register_event_duration_secs_listener(self.lasted)
         for module, name in (
             (jax, "device_put"),
@@ -462,15 +414,29 @@ class Watcher:
         ):
             setattr(module, name, self.sending(getattr(module, name)))
 
-    def watch_options(self) -> None:
-        """Turn on what JAX tells if it is asked."""
-        for name, value in OPTIONS.items():
-            try:
-                self.jax.config.update(name, value)
-            except AttributeError:
-                self.unseen.append(
-                    f"{name}: JAX {self.jax.__version__} has no such option"
-                )
+    def listen(self, logger, hear, level: int = 0) -> None:
+        """Hear the messages of a logger, of which those are shown that would have been shown."""
+        if logger is None:
+            return
+        before = logger.getEffectiveLevel()
+        asked = getattr(self.jax.config, "jax_explain_cache_misses", False)
+
+        def shown(record: logging.LogRecord) -> bool:
+            heard = hear(record)
+            return record.levelno >= before and (asked or not heard)
+
+        logger.addFilter(shown)
+        logger.setLevel(level or logger.level)
+
+    def unless_ours(self, warn):
+        """Return a function that warns, unless nobody would have been warned without the watcher."""
+
+        @functools.wraps(warn)
+        def warning(message, category=None, stacklevel=1, **options):
+            if not self.warned(str(message)):
+                warn(message, category, stacklevel + 1, **options)
+
+        return warning
 
     def heard(self, function):
         """Return a function of the watcher that neither raises nor calls itself."""
@@ -482,7 +448,7 @@ class Watcher:
             self.inside.yes = True
             try:
                 return function(*args, **kwargs)
-            except Exception as error:
+            except Exception as error:  # The program goes on.
                 text = f"{function.__name__}: {type(error).__name__}: {error}"
                 if text not in self.unseen:
                     self.unseen.append(text)
@@ -532,13 +498,12 @@ class Watcher:
     def note(self, name: str, own: bool, leaves, frame) -> Place | None:
         """Note that a program has been started, and keep one of its results."""
         found = place(frame)
+        self.calls += 1
         if own:
             self.called += 1
-        else:
-            self.ran += 1
-            if found and not of_keys(name, leaves):
-                self.operations[found] += 1
-        self.functions[name] = self.called + self.ran
+        elif found and not of_keys(name, leaves):
+            self.operations[found] += 1
+        self.functions[name] = self.calls
         if leaves:
             first, last = leaves[0], leaves[-1]
             kept = first if first.size < last.size else last
@@ -630,7 +595,7 @@ class Watcher:
         """
         if found is None:
             return
-        calls = self.called + self.ran
+        calls = self.calls
         wait = self.waits.setdefault((found, what), [0, 0.0, calls, 0, 0])
         wait[0] += wait[3] != calls
         wait[1] += seconds
@@ -715,28 +680,25 @@ class Watcher:
     def look(self, frame: types.FrameType | None, *spaces: dict) -> None:
         """Add up all arrays, and find out who holds them where they are more than before."""
         self.looked = now()
-        arrays = self.jax.live_arrays()
-        held = sum(each.nbytes for each in arrays)
-        if held <= 1.1 * self.peak:
+        held = sum(each.nbytes for each in self.jax.live_arrays())
+        # Names may have come a moment after the arrays.
+        known = self.holders or held < 0.9 * self.peak
+        if known and held <= 1.1 * self.peak:
             return
-        self.peak, self.holders = held, {}
+        self.peak, self.holders = max(held, self.peak), collections.Counter()
         while frame is not None:
             if ours(frame.f_code.co_filename):
                 spaces += frame.f_locals, frame.f_globals
             frame = frame.f_back
         seen: set[int] = set()
         for name, value in [item for each in spaces for item in each.items()]:
+            leaves: list = []
             with contextlib.suppress(Exception):  # It is a tree of no order.
-                value = self.leaves(value)
-            own = [
-                leaf
-                for leaf in (value if isinstance(value, list) else [])
-                if isinstance(leaf, self.jax.Array) and id(leaf) not in seen
-            ]
-            size = sum(getattr(leaf, "nbytes", 0) for leaf in own)
-            seen |= {id(leaf) for leaf in own}
-            if size:
-                self.holders[name] = self.holders.get(name, 0) + size
+                leaves = self.leaves(value)
+            for leaf in leaves:
+                if isinstance(leaf, self.jax.Array) and id(leaf) not in seen:
+                    seen.add(id(leaf))
+                    self.holders[name] += getattr(leaf, "nbytes", 0)
 
     def end(self, names: dict) -> None:
         """Wait for arrays that are followed, and look at the memory for the last time."""
@@ -795,26 +757,13 @@ def of_keys(name: str, leaves) -> bool:
     return dtype.startswith("key") or dtype == "uint32"
 
 
-@functools.cache
-def names_on(code: types.CodeType, first: int, last: int) -> frozenset[str]:
-    """Return the names that the lines of a function use, in functions within them, too."""
-    found = set()
-    for step in dis.get_instructions(code):
-        line = step.positions and step.positions.lineno
-        if line and first <= line <= last:
-            if isinstance(step.argval, str):
-                found.add(step.argval)
-            elif isinstance(step.argval, types.CodeType):
-                found |= names_on(step.argval, first, last)
-    return frozenset(found)
-
-
 def shapes(frame, start: Place, stop: Place) -> dict[str, tuple[str, tuple]]:
     """Return {name: (package and dtype, shape)} of the arrays that the lines of a timing name."""
     if frame is None or {start[0], stop[0]} != {frame.f_code.co_filename}:
         return {}
     found = {}
-    for name in names_on(frame.f_code, start[1], stop[1]):
+    lines = linecache.getlines(start[0])[start[1] - 1 : stop[1]]
+    for name in re.findall(r"\b[^\W\d]\w*", "".join(lines)):
         value = frame.f_locals.get(name, frame.f_globals.get(name))
         dtype, shape = (getattr(value, of, None) for of in ("dtype", "shape"))
         if dtype is not None and isinstance(shape, tuple) and shape:

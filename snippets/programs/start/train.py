@@ -80,8 +80,11 @@ def devices_of(count):
     return jax.devices()
 
 
-def check(options, devices, rows):
-    """Raise SystemExit where a batch can't be dealt out, or drawn."""
+def check(options, devices, rows, manager):
+    """Raise SystemExit where a batch can't be dealt out, or drawn.
+
+    Or where the newest checkpoint was trained with batches of another size.
+    """
     shares = devices * options.parts
     if options.batch % shares:
         raise SystemExit(
@@ -92,6 +95,16 @@ def check(options, devices, rows):
         raise SystemExit(
             f"--batch {options.batch} is too large: there are {rows} rows to "
             "train with"
+        )
+    if (done := manager.latest_step()) is None:
+        return
+    known = manager.metadata(done).custom_metadata or {}
+    if known.get("batch", options.batch) != options.batch:
+        raise SystemExit(
+            f"step {done} in {manager.directory} was saved with --batch "
+            f"{known['batch']}: the number of a step would select other rows "
+            f"with --batch {options.batch}. Keep the size, or take another "
+            "--folder"
         )
 
 
@@ -241,7 +254,7 @@ def train(options, mesh, manager, until):
     Each is the loss before its step.
     """
     training, test = load(options)
-    check(options, mesh.size, len(training[0]))
+    check(options, mesh.size, len(training[0]), manager)
     optimizer, losses = make_optimizer(options.steps), []
     step, testing = functions_of(options, optimizer)
     first, state = restored(manager, mesh, optimizer)
@@ -255,7 +268,9 @@ def train(options, mesh, manager, until):
         rate = len(values) * size / (time.perf_counter() - start)
         of_test = evaluated(testing, state, test, options.batch, mesh)
         report(end, values[-1], of_test, rate)
-        manager.save(end, args=ocp.args.StandardSave(state))
+        known = {"batch": options.batch}
+        args = ocp.args.StandardSave(state)
+        manager.save(end, args=args, custom_metadata=known)
         losses.extend(values[:, 0])
     return np.array(losses, np.float32)
 

@@ -1,5 +1,6 @@
 """Lists of errors: each entry has the message that was printed, here and with other versions."""
 
+import json
 import re
 
 import pytest
@@ -182,3 +183,90 @@ def test_a_text_of_a_version_is_left_out_once_the_code_has_changed(book):
     assert entry(book).select_one("details.differs") is None
     assert entry(book).select_one("details pre").text == "ValueError: no pears, 5 apples"
     assert "1 texts left out, of a/one" in book.run("list_recordings").stdout
+
+
+FIXED = """
+```{error-entry} ValueError: no pears
+:fix: shop.sell
+They are sold out. [Buy some](one.md).
+```
+"""
+SHOP = '''"""A shop."""
+
+import math
+
+
+def sell(pears):
+    """Sell pears."""
+
+    return math.floor(pears)
+'''
+
+
+def answer(project, anchor="error-valueerror-no-pears"):
+    """Return what the script of an entry says."""
+    text = (project.root / "build/html/_static/answers" / f"{anchor}.js").read_text("utf8")
+    return json.loads(text.partition(" = ")[2].removesuffix(";\n"))
+
+
+@pytest.fixture
+def fixed(book):
+    book.snippet("a.shop", SHOP)
+    book.page("a/list", FIXED)
+    return book
+
+
+def test_the_answer_has_code_that_raises_the_error_beside_code_that_works(fixed):
+    fixed.built()
+    known = answer(fixed)
+    assert known["raises"] == 'raise ValueError("no pears, 3 apples")'
+    assert known["fix"] == "def sell(pears):\n    return math.floor(pears)"
+
+
+def test_the_code_that_works_is_that_of_today(fixed):
+    fixed.built()
+    fixed.edit(fixed.root / "snippets/a/shop.py", "math.floor(pears)", "pears")
+    fixed.built()
+    assert answer(fixed)["fix"] == "def sell(pears):\n    return pears"
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("shop.sel", "the nearest are shop.sell"), ("shop.sell shop.LONG", "more than 12 lines")],
+)
+def test_a_fix_that_cannot_be_shown_is_refused(fixed, name, said):
+    fixed.snippet("a.shop", SHOP + "\n\nLONG = [\n" + "    1,\n" * 12 + "]\n")
+    fixed.page("a/list", FIXED.replace("shop.sell", name))
+    build = fixed.build()
+    assert not build.green and said in " ".join(build.warnings)
+
+
+def test_of_two_cells_that_raise_an_error_the_one_like_the_fix_is_shown(fixed):
+    other = 'pears = math.floor(0.5)\nraise ValueError("no pears, sell 3")'
+    fixed.page(
+        "a/other",
+        RAISING.replace('raise ValueError("no pears, 3 apples")', f"import math\n{other}"),
+    )
+    fixed.built()
+    assert answer(fixed)["raises"] == other
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("order", "In 1 of 3 recorded versions of ipykernel, 1.0."),
+        (
+            "pears",
+            "In 1 of 3 recorded versions of ipykernel, 3.0; another text in 1.0 to 2.0.",
+        ),
+    ],
+)
+def test_the_answer_says_which_versions_say_it(site, name, said):
+    assert answer(site, f"error-valueerror-no-{name}")["versions"] == said
+
+
+def test_where_all_versions_say_it_all_are_named(book):
+    for version in ("1.0", "2.0", "3.0"):
+        recorded(book, version)
+    book.built()
+    assert answer(book)["versions"] == "In all 3 recorded versions of ipykernel, 1.0 to 3.0."

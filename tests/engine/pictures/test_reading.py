@@ -14,6 +14,11 @@ FITTING = {
     "stages": [("trace", 0.001), ("run", 0.003)],
     "tree": {"params": {"w": "float32[2]", "b": []}, "steps": [1, None]},
     "placement": {"x": TWO, "scalar": {"shape": (), "devices": {"cpu": ()}}},
+    "grid": {
+        "rows": ["b", "<a>"],
+        "columns": ["a", "a", "n"],
+        "shares": [[0, 1, 0], [0.125, 0.5, 1]],
+    },
     "memory": {"before": {"arrays": 0}, "after": {"arrays": 2**20, "process": 3 * 2**20}},
 }
 
@@ -44,10 +49,14 @@ def test_a_picture_has_no_colour_of_one_theme_and_no_width_in_pixels_but_for_til
     assert "&lt;work&gt;" in html or kind != "timeline"
     for style in re.findall(r'style="([^"]*)"', html):
         for part in style.split(";"):
-            assert re.fullmatch(r"--(light|dark):#\w{6}|--(left|right):\d+px|--(n|rows):\d+", part)
+            assert re.fullmatch(
+                r"--(light|dark):#\w{6}|--(left|right):\d+px|--(n|rows):\d+|--share:\d+%", part
+            )
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("tree", "placement")])
+@pytest.mark.parametrize(
+    "kind", [kind for kind in KINDS if kind not in ("tree", "placement", "grid")]
+)
 def test_every_bar_can_be_tabbed_to(kind):
     points = drawn(kind, FITTING[kind]).css(".point")
     assert len(points) >= 2
@@ -132,6 +141,15 @@ def test_the_axes_that_are_split_are_those_that_are_drawn():
     assert [bar[side] for side in ("x", "y", "width", "height")] == ["50%", "0%", "50%", "100%"]
 
 
+def test_a_grid_is_a_table_whose_cells_say_their_shares():
+    page = drawn("grid", FITTING["grid"])
+    assert [node.text() for node in page.css("th[scope=col]")] == ["a", "a", "n"]
+    assert [node.text() for node in page.css("th[scope=row]")] == ["b", "<a>"]
+    cells = [(node.text(), node.attributes["style"]) for node in page.css("tbody td")]
+    assert cells[:3] == [("0", "--share:0%"), ("1", "--share:100%"), ("0", "--share:0%")]
+    assert cells[3:5] == [("0.12", "--share:12%"), ("0.5", "--share:50%")]
+
+
 def test_moments_are_compared_part_by_part():
     page = drawn("memory", FITTING["memory"])
     assert [node.text() for node in page.css(".group")] == ["arrays", "process"]
@@ -162,6 +180,13 @@ WRONG = {
         {"x": {"shape": (4,), "devices": {0: ((0, 2), (0, 2))}}},
         {"x": {"shape": (4,), "devices": {0: ((0, 5),)}}},
         {"x": {"shape": (4,), "devices": {0: ((3, 2),)}}},
+    ],
+    "grid": [
+        {},
+        {"rows": [], "columns": [], "shares": []},
+        FITTING["grid"] | {"shares": [[0, 1, 0]]},
+        FITTING["grid"] | {"shares": [[0, 1], [0, 1]]},
+        FITTING["grid"] | {"shares": [[0, 1, 2], [0, 0, 0]]},
     ],
     "memory": [{}, {"before": 3}, {"before": {"arrays": -1}}, {"before": {"arrays": 1.5}}],
 }

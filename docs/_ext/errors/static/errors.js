@@ -44,7 +44,7 @@
 
   // What programs in C++ put before each line of their logs.
   const STAMP =
-    /^(?:\[?\w{1,12}[:\]] |\([^)]*\) )?(?:[IWEF]\d{4} [\d:.]+ +\d+ |\d{4}-\d\d-\d\d[ T][\d:.,]+: [IWEF] )?[\w./]+\.(?:cc|h):\d+\] ?(?:.*\babsl::Status: )?/;
+    /^(?:ERROR:[\w.]+:|(?:\[?\w{1,12}[:\]] |\([^)]*\) )?(?:[IWEF]\d{4} [\d:.]+ +\d+ |\d{4}-\d\d-\d\d[ T][\d:.,]+: [IWEF] )?[\w./]+\.(?:cc|h):\d+\] ?(?:.*\babsl::Status: )?)/;
 
   // The errors that a text names, the last ones: their types, and what follows. Types that do not
   // end like one are known from the lists; a line of a log has none.
@@ -55,7 +55,8 @@
       .replace(/\x1b\[[\d;]*m/g, "")
       .replace(/\r/g, "")
       .replace(/https?:\/\/\S+|<class '[^']*'>/g, "")
-      .replace(/\bXlaRuntimeError\b/g, "JaxRuntimeError");
+      .replace(/\bXlaRuntimeError\b/g, "JaxRuntimeError")
+      .replace(/\b_?Eq(?:x|uinox)RuntimeError\b/g, "EquinoxRuntimeError");
     const all = [...plain.matchAll(named)];
     // The line of a traceback that raises an error is not what the error says, nor is its head.
     const said = all.filter(
@@ -107,7 +108,10 @@
   };
 
   const headingOf = (row) => row.querySelector("code").textContent;
+  // Also for the scripts that know more.
   const plainly = (text) => text.replace(/[`'"]/g, "").replace(/\s+/g, " ").trim();
+  const escaped = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+  Object.assign(window.book, { plainly, escaped });
 
   // A function that says what it counts that a message begins as a heading or a quotation does, in
   // which `…` stands for anything; null where it has too few letters for that to mean something.
@@ -116,9 +120,8 @@
     const pieces = words.split("…").map((piece) => piece.trim());
     const letters = pieces.join("").replace(/\W/g, "").length;
     if (letters < FEWEST_LETTERS) return null;
-    const escaped = pieces.map((piece) => piece.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
     const end = /\w$/.test(pieces.at(-1)) ? "\\b" : "";
-    const begins = new RegExp(`^${escaped.join(".{0,300}?")}${end}`, "is");
+    const begins = new RegExp(`^${pieces.map(escaped).join(".{0,300}?")}${end}`, "is");
     return (message) => (begins.test(plainly(message)) ? WORDED + LETTER * letters : 0);
   };
 
@@ -255,6 +258,22 @@
       return close && target(second.row) !== target(first.row) ? "It may be one of these. " : "";
     };
 
+    // What the site keeps in a script for each entry: code that raises it, code that works, beside
+    // each other, with the lines marked that the other lacks, and which versions say it.
+    const showAnswer = (item, { id }, isFirst, again) => {
+      const { raises, fix, versions } = window.book.answers?.[id] ?? {};
+      if (!window.book.answers?.[id]) window.book.load(`_static/answers/${id}.js`).then(again, () => {});
+      const sides = Object.entries({ "Raises it": raises, Works: fix }).filter(([, code]) => code);
+      const lines = sides.map(([, code]) => new Set(code.split("\n")));
+      const marked = (line, others) => element(others && !others.has(line) ? "mark" : "span", {}, `${line}\n`);
+      const figures = sides.map(([name, code], side) => {
+        const pre = element("pre", {}, ...code.split("\n").map((line) => marked(line, lines[1 - side])));
+        return element("figure", {}, element("figcaption", {}, name), pre);
+      });
+      if (figures.length) item.append(element("div", { className: "sides" }, ...figures));
+      if (versions && isFirst) item.append(element("p", { className: "versions" }, versions));
+    };
+
     const show = () => {
       output.replaceChildren();
       const text = input.value;
@@ -279,6 +298,9 @@
       }
       const found = all.slice(0, 3);
       const said = more.nothing ? "" : doubt(found);
+      for (const sentence of said ? (more.unsure ?? []) : []) {
+        output.append(element("p", { className: "known" }, ...sentence));
+      }
       if (said) output.append(element("p", {}, said));
       const words = !said && found.length && !more.source && !more.row ? matched(found[0], error) : [];
       if (words.length) output.append(element("p", { className: "known" }, `Matched: ${words.join(" ")}`));
@@ -293,6 +315,7 @@
         const told = [...row.querySelectorAll(":scope > p")].map((each) => each.cloneNode(true));
         return element("li", {}, element("a", { href: `#${row.id}`, textContent }), ...told);
       });
+      if (items.length) showAnswer(items[0], found[0].row, more.source?.package !== "jax", again);
       if (items.length) output.append(element("ol", {}, ...items));
     };
 

@@ -48,8 +48,10 @@
     return last[other.length];
   };
 
-  // The word of a heading that is meant by one that occurs nowhere, or that word.
-  const meant = async (index, word) => {
+  // The word of a heading that is meant by one that occurs nowhere, or that word. Each is asked once.
+  const meanings = new Map();
+  const meant = (index, word) => meanings.get(word) ?? meanings.set(word, corrected(index, word)).get(word);
+  const corrected = async (index, word) => {
     if (word.length < 4 || !/^[a-z_]+$/i.test(word)) return word;
     // In quotes it is asked for as it stands, without what only begins like it.
     if ((await index.search(`"${word}"`)).results.length) return word;
