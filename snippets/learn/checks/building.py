@@ -16,7 +16,7 @@ ADDRESS = (
 )
 TOKENS, LENGTH, WIDTH, ROWS = 128, 32, 32, 16
 LOSSES = {
-    "bigram": 2.55,
+    "bigram": 2.6,
     "one_head": 2.45,
     "heads_and_mlp": 2.4,
     "block": 2.32,
@@ -50,15 +50,19 @@ def loss_of(apply, params, batch):
     ).mean()
 
 
-def trained(apply, params, steps, rate=0.02, optimizer=None):
+def adam(steps, rate=0.02):
+    """Return Adam, whose rate rises to `rate` and falls again."""
+    rates = optax.warmup_cosine_decay_schedule(0.0, rate, steps // 10, steps)
+    return optax.adam(rates, b2=0.95)
+
+
+def trained(apply, params, steps, optimizer=None):
     """Return parameters after so many steps, and the loss on text kept back.
 
-    `apply` gives logits of (params, tokens). The optimizer is Adam, unless
-    there is another. Its rate rises to `rate` and falls again.
+    `apply` gives logits of (params, tokens).
     """
     text, kept_back = plays()
-    rates = optax.warmup_cosine_decay_schedule(0.0, rate, steps // 10, steps)
-    optimizer = optimizer or optax.adam(rates, b2=0.95)
+    optimizer = optimizer or adam(steps)
     gradient = jax.grad(functools.partial(loss_of, apply))
 
     def step(state, batch):
@@ -190,9 +194,9 @@ def assert_causal(function, x, other):
     )
 
 
-def assert_learns(name, apply, params, steps, rate=0.02):
+def assert_learns(name, apply, params, steps, optimizer=None):
     """Print the loss after training; AssertionError where it is too high."""
-    _, loss = trained(apply, params, steps, rate)
+    _, loss = trained(apply, params, steps, optimizer)
     assert loss <= LOSSES[name], (
         f"its values are right, and after {steps} steps its loss is "
         f"{loss:.2f}; {LOSSES[name]} is easily reached, so a gradient does "
@@ -286,7 +290,7 @@ def check_bigram(bigram):
         },
     )
     params = {"table": jnp.zeros((TOKENS, TOKENS))}
-    assert_learns("bigram", bigram, params, 300, rate=0.1)
+    assert_learns("bigram", bigram, params, 300, adam(300, 0.1))
 
 
 def check_one_head(one_head):
@@ -522,7 +526,7 @@ def check_whole(whole):
 def check_optimizer(optimizer):
     """Raise AssertionError unless 150 steps bring a model to a low loss."""
     params = first_small(jax.random.key(0))
-    _, loss = trained(small, params, 150, optimizer=optimizer(150))
+    _, loss = trained(small, params, 150, optimizer(150))
     assert loss <= 2.45, (
         f"after 150 steps the loss is {loss:.2f}, and 2.45 at most is asked. "
         "Which rate does it begin with, and which does it end with?"
@@ -603,8 +607,8 @@ def check_write(write):
     print("write: {:,} multiplications instead of {:,}".format(*counts))
 
 
-def turned(y, turn=1.0):
-    """Return queries or keys (length, size) turned by place, in NumPy."""
+def rotated(y, turn=1.0):
+    """Return queries or keys (length, size) rotated by place, in NumPy."""
     half = y.shape[-1] // 2
     places = turn * np.arange(len(y))[:, None]
     angles = places / 10000 ** (np.arange(half) / half)
@@ -621,7 +625,7 @@ def grouped_of(
     for head in range(heads):
         group = shared(head, heads, groups)
         query, key, value = (
-            turned(x @ params[name][:, which], turn)
+            rotated(x @ params[name][:, which], turn)
             for name, which, turn in zip(
                 ("query", "key", "value"),
                 (head, group, group),
@@ -655,11 +659,11 @@ def check_grouped(grouped):
         x,
         wrong(),
         {
-            "nothing is turned": wrong(turns=(0, 0, 0)),
-            "only queries are turned": wrong(turns=(1, 0, 0)),
-            "only keys are turned": wrong(turns=(0, 1, 0)),
-            "values are turned as well": wrong(turns=(1, 1, 1)),
-            "queries and keys are turned against each other": (
+            "nothing is rotated": wrong(turns=(0, 0, 0)),
+            "only queries are rotated": wrong(turns=(1, 0, 0)),
+            "only keys are rotated": wrong(turns=(0, 1, 0)),
+            "values are rotated as well": wrong(turns=(1, 1, 1)),
+            "queries and keys are rotated against each other": (
                 wrong(turns=(1, -1, 0))
             ),
             "head 1 has group 1; the first three of six heads share group 0": (

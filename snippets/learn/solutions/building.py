@@ -132,7 +132,7 @@ def grouped(params, x):
     )
     cos, sin = jnp.cos(angles), jnp.sin(angles)
 
-    def turned(y):
+    def rotated(y):
         a, b = jnp.split(y, 2, axis=-1)
         return jnp.concatenate([a * cos - b * sin, a * sin + b * cos], axis=-1)
 
@@ -141,7 +141,7 @@ def grouped(params, x):
         for name in ("query", "key", "value")
     )
     y = jax.nn.dot_product_attention(
-        turned(query), turned(key), value, is_causal=True
+        rotated(query), rotated(key), value, is_causal=True
     )
     return jnp.einsum("rlhs,hsw->rlw", y, params["out"])
 
