@@ -19,8 +19,8 @@ def one_head(params, x):
 
     `x` is (rows, length, width), and `params` has "query", "key" and
     "value", each (width, size). A token scores itself and those before it:
-    the product of its query with their keys, divided by the square root of
-    the size. The softmax of its scores weighs their values.
+    its query times their keys, summed, and divided by the square root of the
+    size. The softmax of its scores weighs their values.
     """
     raise NotImplementedError
 

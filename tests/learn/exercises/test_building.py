@@ -600,7 +600,7 @@ WRONG = [
     (checks.check_optimizer, lambda steps: optax.set_to_zero(), "the loss is 4.8"),
     (checks.check_optimizer, lambda steps: 0.03, "it raises AttributeError"),
     (checks.check_write, exercises.write, "100%"),
-    (checks.check_write, growing, "Which products does it repeat"),
+    (checks.check_write, growing, "What does it compute again"),
     (checks.check_write, in_a_while_loop, "take `scan`"),
     (checks.check_write, of_one_token, "it writes another text"),
     (checks.check_write, of_one_row, "it writes another text"),
