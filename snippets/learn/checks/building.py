@@ -139,15 +139,15 @@ def small(params, tokens, causal=True):
 
 def first_small(key, heads=4, groups=4, size=8):
     """Return the parameters of `small`; of its heads, groups share a key."""
-    ends, own = jax.random.split(key)
+    ends, one, two = jax.random.split(key, 3)
     layer = drawn(
-        own,
+        one,
         query=(heads, WIDTH, size),
         key=(groups, WIDTH, size),
         value=(groups, WIDTH, size),
     )
     layer = {name: x.swapaxes(0, 1) for name, x in layer.items()}
-    out = drawn(own, 0.5, out=(heads * size, WIDTH))["out"]
+    out = drawn(two, 0.5, out=(heads * size, WIDTH))["out"]
     return first_ends(ends) | layer | {"out": out.reshape(heads, size, WIDTH)}
 
 
@@ -298,7 +298,7 @@ def check_bigram(bigram):
 
 def check_one_head(one_head):
     """Raise AssertionError unless it is a head of causal attention."""
-    keys = jax.random.split(jax.random.key(0), 4)
+    keys = jax.random.split(jax.random.key(0), 5)
     params = drawn(keys[0], 2.0, query=(6, 4), key=(6, 4), value=(6, 4))
     x, other = (jax.random.normal(key, (2, 5, 6)) for key in keys[1:3])
     own = as_numpy(params)
@@ -325,9 +325,9 @@ def check_one_head(one_head):
         | mistakes_of_masks(own, x),
         other,
     )
+    square = WIDTH, WIDTH
     params = first_ends(keys[3]) | {
-        "head": drawn(keys[0], query=(WIDTH, WIDTH), key=(WIDTH, WIDTH))
-        | drawn(keys[1], value=(WIDTH, WIDTH))
+        "head": drawn(keys[4], query=square, key=square, value=square)
     }
     learns = functools.partial(beside, lambda p, x: one_head(p["head"], x))
     assert_learns("one_head", learns, params, 300)
