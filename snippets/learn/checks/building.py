@@ -20,7 +20,7 @@ WIDTH = 32
 ROWS = 16
 LOSSES = {
     "bigram": 2.6,
-    "one_head": 2.45,
+    "one_head": 2.48,
     "heads_and_mlp": 2.42,
     "block": 2.33,
     "whole": 2.26,
