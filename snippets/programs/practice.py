@@ -70,8 +70,11 @@ def problem_of(check, answer):
         if not place.startswith(own) and INSTALLED.search(place):
             return f"{_first_line(wrong)}{_place(wrong, answer)}"
         return str(wrong)
-    except NotImplementedError:
-        return f"write `{_name(answer)}`; it has no body"
+    except NotImplementedError as error:
+        # An answer may call that of an exercise before.
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        own = not INSTALLED.search(last.filename)
+        return f"write `{last.name if own else _name(answer)}`; it has no body"
     # It is somebody's program, and may raise anything.
     except Exception as error:
         return f"{_first_line(error)}{_place(error, answer)}"

@@ -28,7 +28,11 @@ def page(name):
 
 def with_exercises(name, chapter="learn"):
     """Return the page that has the exercises of a module, by its name and its chapter."""
-    elsewhere = {"ten_minutes": "start/ten_minutes", "project": "project/generation"}
+    elsewhere = {
+        "ten_minutes": "start/ten_minutes",
+        "building": "project/steps",
+        "project": "project/generation",
+    }
     return elsewhere.get(name, f"{chapter}/{name}")
 
 

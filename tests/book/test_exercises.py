@@ -39,7 +39,10 @@ EXERCISES = [(lesson, name) for lesson in LESSONS for name in checks(lesson)]
 
 
 @pytest.mark.parametrize(("lesson", "name"), EXERCISES)
-def test_the_solution_is_right_and_the_task_is_not(lesson, name):
+def test_the_solution_is_right_and_the_task_is_not(lesson, name, monkeypatch):
+    # A page runs beside its data.
+    chapter, stem = lesson.split(".")
+    monkeypatch.chdir(pages.paths()[pages.with_exercises(stem, chapter)].parent)
     check = checks(lesson)[name]
     assert problem_of(check, getattr(module("solutions", lesson), name)) is None
     assert problem_of(check, getattr(module("exercises", lesson), name))

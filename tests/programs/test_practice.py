@@ -54,6 +54,16 @@ def test_what_has_no_body_is_to_be_written():
     assert practice.problem_of(check_double, double) == "write `double`; it has no body"
 
 
+def test_what_calls_an_exercise_without_a_body_says_which():
+    def half(x):
+        raise NotImplementedError
+
+    def double(x):
+        return jax.vmap(half)(jnp.full(1, x)) * 4
+
+    assert practice.problem_of(check_double, double) == "write `half`; it has no body"
+
+
 def test_traces_and_compilations_are_counted_within_the_block():
     @jax.jit
     def twice(x):
@@ -82,6 +92,8 @@ def test_all_exercises_are_files_that_are_checked(command, tmp_path):
     given = sorted(path.read_text("utf8") for path in (LEARN / "exercises").glob("[a-z]*.py"))
     assert sorted(path.read_text("utf8") for path in files) == given
     assert "✓" not in first.stdout
+    # The text that it reads lies beside the files.
+    assert "  ✗ optimizer: after 150 steps the loss is " in first.stdout
     # A check lies where libraries do, and its words are for the reader.
     assert "  ✗ augment: a key is used twice, so " in first.stdout
     assert f"To read: lesson {int(files[0].name[:2])}, " in first.stdout

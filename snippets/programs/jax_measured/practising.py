@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -12,10 +13,12 @@ import textwrap
 import time
 
 HERE = pathlib.Path(__file__).parent
+# What checks read, beside the files as well.
+TEXT = HERE / "projects" / "gpt" / "tiny_shakespeare.txt"
 # What was solved when its file was last checked, beside the files.
 KEPT = ".solved.json"
-# Seconds: a check takes a few, most of them to import JAX.
-LIMIT = 120
+# Seconds: a check takes a few, most of them to import JAX; the last lesson trains eleven models.
+LIMIT = 300
 # Seconds between two looks at the files.
 PAUSE = 0.3
 
@@ -63,13 +66,14 @@ class Lesson:
                 "-m",
                 f"{__package__}.checking",
                 self.name,
-                self.file,
+                self.file.resolve(),
                 answer,
             ]
             try:
                 ended = subprocess.run(
                     [sys.executable, "-P", *words],
                     env=environment,
+                    cwd=self.file.parent,
                     timeout=LIMIT,
                 )
             except subprocess.TimeoutExpired:
@@ -90,9 +94,13 @@ class Practice:
         """Take the folder, and put into it the exercises that it lacks."""
         self.folder = pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
+        if not (text := self.folder / TEXT.name).exists():
+            shutil.copy(TEXT, text)
         paths = (HERE / "exercises").glob("[a-z]*.py")
         lessons = (Lesson(path, self.folder) for path in paths)
-        self.lessons = sorted(lessons, key=lambda lesson: lesson.number)
+        self.lessons = sorted(
+            lessons, key=lambda each: (each.number, each.name)
+        )
         for lesson in self.lessons:
             if not lesson.file.exists():
                 lesson.file.write_text(lesson.given, "utf8")
