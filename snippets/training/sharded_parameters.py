@@ -49,7 +49,7 @@ def in_shards(make, layout):
 
     `layout` is a pytree of their shardings. Call it, and what it returns,
     under the same mesh, or under none: on explicit axes each device would
-    make whole arrays of random numbers, and then cut them.
+    draw replicated random numbers, and then keep its shards of them.
     """
     types = jax.sharding.get_abstract_mesh().axis_types
     if jax.sharding.AxisType.Explicit in types:
