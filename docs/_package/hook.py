@@ -129,6 +129,7 @@ def errors(root: pathlib.Path) -> dict[str, Any]:
         kind, _, words = title.partition(": ")
         pieces = re.split(r"(?<=\w\w)[.;] ", words)[0].rstrip(".").replace("`", "").split("…")
         # What has happened, and the way round.
+        body = re.sub(r"^:\w+:.*$", "", body, flags=re.MULTILINE)
         first, *others = re.split(r"(?<=\.) ", " ".join(body.split()))
         link = re.search(LINK, " ".join([*others[:1], first, *others]))
         if link is None or len(re.sub(r"\W", "", "".join(pieces))) < FEWEST:

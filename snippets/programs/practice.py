@@ -73,8 +73,10 @@ def problem_of(check, answer):
     except NotImplementedError as error:
         # An answer may call that of an exercise before.
         last = traceback.extract_tb(error.__traceback__)[-1]
-        own = not INSTALLED.search(last.filename)
-        return f"write `{last.name if own else _name(answer)}`; it has no body"
+        others = last.filename == __file__ or INSTALLED.search(last.filename)
+        return (
+            f"write `{_name(answer) if others else last.name}`; it has no body"
+        )
     # It is somebody's program, and may raise anything.
     except Exception as error:
         return f"{_first_line(error)}{_place(error, answer)}"

@@ -125,7 +125,7 @@ def check_specs_of(specs_of):
             f"{right[name]}: {reasons[name]}"
         )
     spec, small = specs_of([np.zeros((27, 64)), np.zeros((27, 20))], 3)
-    assert small == jax.P(), (
+    assert not any(small), (
         f"an array (27, 20) over 3 devices gets {small}, and has 540 elements"
     )
     assert tuple(spec)[:1] == ("data",), (
