@@ -182,6 +182,26 @@ def test_who_stops_it_has_not_to_wait(installed, tmp_path):
     assert ended.returncode == 130 and "stopped" in ended.stderr
 
 
+# The interrupt comes when the time limit has started and nobody is there to cancel it yet.
+STARTING = """
+import threading
+begin = threading.Timer.start
+def start(self):
+    begin(self)
+    raise KeyboardInterrupt
+threading.Timer.start = start
+"""
+
+
+def test_who_stops_it_while_a_limit_starts_has_not_to_wait(installed, tmp_path):
+    code = STARTING + STOPPED.format(signal="SIGINT", path=str(tmp_path / "mine.json"))
+    known = os.environ | {"PYTHONPATH": str(installed)}
+    words = [sys.executable, "-c", code]
+    # Less than the limit of a measurement.
+    ended = subprocess.run(words, env=known, capture_output=True, timeout=500, encoding="utf8")
+    assert ended.returncode == 130 and "stopped" in ended.stderr
+
+
 LISTED = """
 import signal, sys
 from jax_measured.command import main

@@ -166,6 +166,8 @@ def answers(sources, left_out):
             print(json.dumps(question), file=process.stdin, flush=True)
         for _ in sources:
             late = threading.Timer(LIMIT, process.kill)
+            # An interrupt may come while it starts; then nobody cancels it.
+            late.daemon = True
             late.start()
             try:
                 line = process.stdout.readline()
