@@ -162,8 +162,10 @@ def balance_loss(gate, x, top_k=1):
     """Return 1 where each expert gets as many rows, and more where not.
 
     The mean probability of an expert counts as often as it was chosen (Fedus
-    et al. 2021, equations 4 to 6).
+    et al. 2021, equations 4 to 6). ValueError where there are no rows.
     """
+    if not len(x):
+        raise ValueError("the balance of no rows: pass at least one")
     probabilities = jax.nn.softmax(x @ gate)
     experts = gate.shape[1]
     picks = jax.nn.one_hot(jax.lax.top_k(probabilities, top_k)[1], experts)

@@ -22,6 +22,7 @@ from jax.experimental.pallas import tpu as pltpu
 from jax.sharding import AxisType
 
 from snippets.compiled import kernels
+from snippets.devices.resharding import replicate
 from snippets.models import adaptation, checkpoints, convolutions, modules, optimizers, steps
 from snippets.project import gpt
 from snippets.training import sharded_parameters, stages
@@ -34,6 +35,7 @@ REFUSALS = (
     "do not divide into",
     "causal attention needs one of each",
     "the gate chooses among",
+    "the balance of no rows",
     "do not fit into a model of",
     "do not fill an axis of",
     "illegally sharded result",
@@ -173,6 +175,60 @@ def test_experts(place, dtype, experts, rows, top_k, ragged):
     alike(found, stages.every_expert(weights, gate, x, top_k), dtype)
 
 
+@varied
+@given(PLACES, DTYPES, st.integers(0, 17), st.integers(1, 9), st.integers(1, 3))
+@example(Place((8,), AxisType.Explicit, False), jnp.bfloat16, 16, 5, 2)
+@example(Place((1,), AxisType.Auto, True), jnp.float32, 0, 3, 1)
+def test_the_balance_of_experts(place, dtype, rows, experts, top_k):
+    gate, x = drawn(0, (4, experts), dtype), drawn(1, (rows, 4), dtype)
+    top_k, axis = min(top_k, experts), place.batch_axis
+    with place.around("experts"):
+        held = put(gate, jax.P()), put(x, jax.P(("data", "experts") if axis else "experts"))
+        if any(each is None for each in held):
+            return
+        found = place.call(lambda *held: stages.balance_loss(*held, top_k), *held)
+    assert (found is None) == (rows == 0)
+    if rows:
+        odds = np.asarray(jax.nn.softmax(x @ gate), np.float64)
+        picks = np.argsort(-odds, axis=1, kind="stable")[:, :top_k]
+        share = np.bincount(picks.ravel(), minlength=experts) / picks.size
+        expected = jnp.float32(experts * share @ odds.mean(axis=0))
+        alike(found, expected, dtype)
+
+
+TREES = st.lists(st.lists(st.integers(0, 17), max_size=3), min_size=1, max_size=3)
+
+
+@varied
+@given(SHAPES, KINDS, DTYPES, TREES, st.booleans())
+@example((2, 4), AxisType.Explicit, jnp.bfloat16, [[3, 8], []], True)
+@example((8,), AxisType.Auto, jnp.float32, [[16], [5, 24]], False)
+def test_a_layout(shape, kind, dtype, sizes, compiled):
+    """Arrays are made in their shards, as many bytes as they have, and replicated again."""
+
+    def make(key):
+        keys = jax.random.split(key, len(sizes))
+        return [jax.random.normal(*each, dtype) for each in zip(keys, sizes, strict=True)]
+
+    expected = make(jax.random.key(0))
+    mesh = mesh_of(shape, kind, ("machines", "data"))
+    with jax.set_mesh(mesh):
+        layout = sharded_parameters.sharded_over(mesh, expected)
+        made = sharded_parameters.in_shards(make, layout)(jax.random.key(0))
+        whole = (jax.jit(replicate) if compiled else replicate)(made)
+    held = sharded_parameters.bytes_on_each_device(made)
+    shards = [
+        each.nbytes // (1 if layout.is_fully_replicated else mesh.shape["data"])
+        for each, layout in zip(expected, layout, strict=True)
+    ]
+    assert held == dict.fromkeys((device.id for device in mesh.devices.flat), sum(shards))
+    for one, many, sharding, other in zip(made, expected, layout, whole, strict=True):
+        assert one.sharding.is_equivalent_to(sharding, one.ndim)
+        assert other.is_fully_replicated
+        alike(one, many, dtype)
+        np.testing.assert_array_equal(np.asarray(other), np.asarray(one))
+
+
 def models():
     """Return (apply, params, stats) and the shape of an example, by names."""
     return {
@@ -262,6 +318,34 @@ def test_generation(shape, kind, length, count, temperature):
     assert (found is None) == (expected is None) == (count > 16)
     if found is not None:
         np.testing.assert_array_equal(found, expected)
+
+
+next_token = jax.jit(
+    lambda params, text, key, position, temperature: gpt.draw(
+        key, position, gpt.gpt(params, text, 4)[:, -1], temperature
+    )
+)
+
+
+@seldom
+@given(st.integers(1, 12), st.integers(1, 14), st.sampled_from([0.0, 0.7]), st.integers(1, 3))
+@example(8, 11, 0.7, 2)
+@example(3, 12, 0.0, 1)
+@example(9, 12, 0.0, 1)
+def test_generation_past_the_last_position(length, count, temperature, rows):
+    config = gpt.Config(length=8, width=16, layers=2)
+    params, key = gpt.init_gpt(jax.random.key(0), config), jax.random.key(1)
+    prompt = text = np.asarray(jax.random.randint(key, (rows, length), 0, 128))
+    place = Place((1,), AxisType.Auto, compiled=False)
+    found = place.call(
+        lambda text: gpt.generate_long(params, text, key, temperature, config, count), prompt
+    )
+    assert (found is not None) == (length <= 8)
+    for position in range(length - 1, count - 1):
+        token = next_token(params, text[:, -8:], key, position, temperature)
+        text = np.concatenate([text, token[:, None]], axis=1)
+    if found is not None:
+        np.testing.assert_array_equal(found, text[:, :count])
 
 
 @varied

@@ -130,3 +130,32 @@ def test_what_is_not_offered_is_said(package):
         course.make_steps  # noqa: B018
     assert course.make_step.__module__ == "jax_measured.course.steps"
     assert isinstance(course.stateless(lambda params, x: x)({}, {}, jax.numpy.ones(2)), tuple)
+
+
+# Not varied there, and why.
+UNVARIED = {
+    "mean_of": "each loss and step that is varied calls it",
+    "to_bfloat16": "in_bfloat16 calls it",
+    "by_machine": "tests/processes/test_cluster.py has machines of several sizes",
+    "mesh_of_machines": "tests/processes/test_cluster.py has machines of several sizes",
+    "collectives": "it reads a compiled program; tests/training counts those of each layout",
+    "encode": "of text alone",
+    "decode": "of text alone",
+}
+
+
+def test_each_offered_function_is_varied_or_there_is_a_reason():
+    paths = [ROOT / "tests" / "book" / f"test_{name}.py" for name in ("variations", "composition")]
+    varied = set().union(*(names_in(path) for path in paths))
+    offered = {function for _, *lines in MAKER["MODULES"].values() for function in functions(lines)}
+    assert offered - varied == UNVARIED.keys()
+
+
+def functions(lines):
+    return " ".join(line.partition(": ")[2] for line in lines).split()
+
+
+def names_in(path):
+    nodes = [*ast.walk(ast.parse(path.read_text("utf8")))]
+    names = {node.id for node in nodes if isinstance(node, ast.Name)}
+    return names | {node.attr for node in nodes if isinstance(node, ast.Attribute)}
