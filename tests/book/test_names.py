@@ -19,9 +19,6 @@ from tests.book import pages
 
 # `name`, `name(…)` or `module.name`.
 INTRODUCED = re.compile(r"(?<!`)`(?:[\w.]*\.)?(\w+)(?:\([^`]*\))?`(?!`)")
-# Chapters in which code is compared. What is measured is shown there, and the measuring around it
-# is not: the label of its fold, which names it, is enough.
-COMPARING = ("appendix", "benchmarks", "claims", "timing", "your_machine")
 ALWAYS = {*dir(builtins), "__name__", "display", "get_ipython"}
 
 
@@ -74,8 +71,7 @@ def unknown(page):
             met |= named(cell)
         elif not is_seen(cell):
             label = cell.metadata.get("mystnb", {}).get("code_prompt_show", "")
-            if page.docname.startswith(COMPARING):
-                met |= set(re.findall(r"\w+", label.removeprefix(HELPERS)))
+            met |= set(re.findall(r"\w+", label.removeprefix(HELPERS)))
         else:
             met |= bound_names(cell.source)
             below = next((each for each, _ in cells[number:] if each.cell_type != "code"), None)
