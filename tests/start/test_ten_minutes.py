@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import tensorflow as tf
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
