@@ -1,10 +1,12 @@
 """What tracing notes line by line, and which two calls share a trace."""
 
+import ast
 import html
 import inspect
 import itertools
-import string
+import re
 import sys
+import textwrap
 from typing import NamedTuple
 
 import jax
@@ -24,34 +26,67 @@ def loss(w, x, y):
     return jnp.mean(error**2)
 
 
-def equations(function, *args):
-    """Return (line, equation) for each equation that tracing adds.
+def statements(function):
+    """Return {line: statement} of a function, lines as in its file.
 
-    The line, a number in the function's file, is where `function` was when
-    the equation was added. Variables are named as in a printed jaxpr.
+    A statement is (its number, its text); a loop or branch is its first line.
+    Raises TypeError for what was not made by `def`.
     """
-    jaxpr = jax.make_jaxpr(function)(*args).jaxpr
-    letters = iter(string.ascii_lowercase)
-    names = dict(zip(jaxpr.invars, letters, strict=False))
-    found = []
-    for equation in jaxpr.eqns:
-        names |= dict(zip(equation.outvars, letters, strict=False))
-        results = " ".join(
-            f"{names[v]}:{v.aval.str_short(short_dtypes=True)}"
-            for v in equation.outvars
+    if (
+        not inspect.isfunction(function)
+        or hasattr(function, "__wrapped__")
+        or function.__name__ == "<lambda>"
+    ):
+        name = getattr(function, "__name__", function)
+        raise TypeError(
+            f"`Trace` shows the lines of a function made by `def`, and {name} "
+            "is a lambda, or the result of `jit`, `grad` or another function. "
+            "Pass the function itself, or write one that calls this: "
+            "def f(*args): return g(*args)"
         )
-        operands = [
-            str(v.val) if hasattr(v, "val") else names[v]
-            for v in equation.invars
-        ]
-        line = next(
-            frame.line_num
-            for frame in equation.source_info.traceback.frames
-            if frame.file_name == function.__code__.co_filename
-        )
-        words = [results, "=", equation.primitive.name, *operands]
-        found.append((line, " ".join(words)))
+    lines, first = inspect.getsourcelines(function)
+    tree = ast.parse(textwrap.dedent("".join(lines)))
+    found = {}
+    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.stmt))
+    for number, node in enumerate(nodes):
+        whole = node.lineno == node.end_lineno or hasattr(node, "body")
+        line = lines[node.lineno - 1].strip()
+        text = line if whole else ast.unparse(node)
+        for each in range(node.lineno, node.end_lineno + 1):
+            found[first + each - 1] = number, text
     return found
+
+
+def equations(function, *args):
+    """Return (statement, equation) for each equation that tracing adds.
+
+    The statement, as in `statements`, is where Python was in `function`. The
+    names are those of JAX's printer; of an operation's parameters only a name
+    is kept.
+    """
+    within = statements(function)
+    jaxpr = jax.make_jaxpr(function)(*args).jaxpr
+    short = []
+    for each in jaxpr.eqns:
+        kept = {k: v for k, v in each.params.items() if k == "name"}
+        short.append(each.replace(params=kept))
+    printed = jaxpr.replace(eqns=short).pretty_print(
+        use_color=False, custom_pp_eqn_rules=False
+    )
+    body = printed.partition(" let")[2].rpartition(" in (")[0]
+    texts = re.sub(r"\n {5,}", " ", body).strip().splitlines()
+    places = [within[line_of(each, function, within)] for each in jaxpr.eqns]
+    return list(zip(places, map(str.strip, texts), strict=True))
+
+
+def line_of(equation, function, lines):
+    """Return at which of the lines of `function` JAX noted an equation."""
+    return next(
+        frame.line_num
+        for frame in equation.source_info.traceback.frames
+        if frame.file_name == function.__code__.co_filename
+        and frame.line_num in lines
+    )
 
 
 def lines_run(function, call):
@@ -80,15 +115,14 @@ class Trace:
 
     def __init__(self, function, *args):
         """Call `function` twice under jit, and list what tracing notes."""
+        found = equations(function, *args)
         jitted = jax.jit(lambda *args: function(*args))
         self.lines = [
             lines_run(function, lambda: jitted(*args)) for _ in range(2)
         ]
-        lines, first = inspect.getsourcelines(function)
-        found = equations(function, *args)
+        groups = itertools.groupby(found, lambda each: each[0])
         self.steps = [
-            (lines[number - first].strip(), [text for _, text in group])
-            for number, group in itertools.groupby(found, lambda each: each[0])
+            (line, [text for _, text in group]) for (_, line), group in groups
         ]
 
     def __repr__(self):

@@ -6,6 +6,8 @@ import numpy as np
 import tensorflow as tf
 import torch
 
+from snippets.devices.arrays import COLOURS, label, picture
+
 EXPECTED_ERRORS = {
     "write_first": (TypeError, "JAX arrays are immutable"),
 }
@@ -73,16 +75,6 @@ def train_torch(weights, batch, steps, rate):
     return torch.stack(losses).cpu().numpy()
 
 
-@torch.no_grad()
-def pure_step_torch(params, batch, rate):
-    """Return new params after a step of gradient descent, and the loss before.
-
-    No tensor changes.
-    """
-    grads, loss = torch.func.grad_and_value(loss_torch)(params, batch)
-    return {name: p - rate * grads[name] for name, p in params.items()}, loss
-
-
 def loss_tensorflow(params, batch):
     """Return the mean squared error on a batch of x and y, both (count, 1)."""
     x, y = batch
@@ -132,24 +124,38 @@ def train_step(params, batch, rate):
 
 
 def train(weights, batch, steps, rate):
-    """Return the loss before each step, (steps,); all arrays are NumPy's."""
+    """Return the last params, and the loss before each step, (steps,)."""
     params, batch = jax.tree.map(jnp.array, (weights, batch))
     losses = []
     for _ in range(steps):
         params, value = train_step(params, batch, rate)
         losses.append(value)
-    return np.array(losses)
+    return params, np.array(losses)
 
 
-def stepper(step, params, *rest):
-    """Return a function: each call does the next step and returns its loss."""
+def draw_fit(batch, xs, ys):
+    """Draw the points of a batch, and a curve through xs and ys, (n, 1)."""
 
-    def next_step():
-        nonlocal params
-        params, value = step(params, *rest)
-        return value
+    def places(x, y):
+        right = np.ravel(40 + 100 * (np.asarray(x) + 2)).round().astype(int)
+        down = np.ravel(130 - 80 * np.asarray(y)).round().astype(int)
+        return zip(right, down, strict=True)
 
-    return next_step
+    look = 'fill="none" stroke="currentColor" opacity=".3"'
+    parts = [f'<path d="M40 130H440M240 10V250" {look}/>']
+    parts += [label(40 + 100 * (x + 2), 146, x) for x in (-2, -1, 1, 2)]
+    parts += [label(232, 135 - 80 * y, y, "end") for y in (-1, 1)]
+    parts += [
+        f'<circle cx="{x}" cy="{y}" r="2" fill="{COLOURS[7]}"/>'
+        for x, y in places(*batch)
+    ]
+    curve = " ".join(f"{x},{y}" for x, y in places(xs, ys))
+    look = f'fill="none" stroke="{COLOURS[1]}" stroke-width="3"'
+    parts.append(f'<polyline points="{curve}" {look}/>')
+    some = range(0, len(xs), max(1, len(xs) // 8))
+    values = ", ".join(f"{ys[i, 0]:.1f} at {xs[i, 0]:.1f}" for i in some)
+    meaning = f"{len(batch[0])} points, and a curve: {values}"
+    return picture(480, 260, parts, meaning)
 
 
 step_rates = jax.jit(
@@ -160,20 +166,3 @@ step_rates = jax.jit(
 def copies(params, count):
     """Return `count` copies of each array, along a new first axis."""
     return jax.tree.map(lambda p: jnp.stack([p] * count), params)
-
-
-def train_rates(weights, batch, steps, rates):
-    """Return the loss before the last step for each of `rates`, (count,)."""
-    params = copies(weights, len(rates))
-    for _ in range(steps):
-        params, losses = step_rates(params, batch, rates)
-    return losses
-
-
-def step_each_rate(runs, batch, rates):
-    """Do `train_step` for each of a list of params, one after another."""
-    pairs = [
-        train_step(params, batch, rate)
-        for params, rate in zip(runs, rates, strict=True)
-    ]
-    return [params for params, _ in pairs], [value for _, value in pairs]

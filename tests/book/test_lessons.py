@@ -12,7 +12,7 @@ from tests.book.test_terms import TREE, UNREAD
 INDEX = (pages.ROOT / "docs" / "index.md").read_text("utf8")
 LISTED = re.findall(r"^(\d+) · (.+) <(.+)>$", INDEX, re.MULTILINE)
 LESSONS = [page for _, _, page in LISTED]
-# The first is measured; the last is a project of several pages.
+# The first is no lesson of `learn/`; the last is a project of several pages.
 OTHERS = LESSONS[1:-1]
 WORDS, CELLS = 1600, 12
 
@@ -60,12 +60,17 @@ def test_a_lesson_is_read_within_half_an_hour(page):
     # Of tabs one is seen at a time.
     behind = re.compile(":framework: (torch|tensorflow)")
     seen = [cell for cell in cells if not behind.search(cell)]
-    # The first measures what compiling saves, which takes one more.
-    assert len(seen) <= CELLS + (page == LESSONS[0])
+    assert len(seen) <= CELLS
     assert exercises.count(":::{solution}") in (3, 4)
 
 
-@pytest.mark.parametrize("page", OTHERS)
+def test_the_first_lesson_takes_ten_minutes():
+    first = text(LESSONS[0])
+    assert len(UNREAD.sub(" ", first).split()) <= 950
+    assert first.count("```{code-cell}") <= 18
+
+
+@pytest.mark.parametrize("page", LESSONS[:-1])
 def test_a_lesson_measures_nothing(page):
     assert not pages.page(page).benchmark
 

@@ -1,6 +1,5 @@
-import inspect
-
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -24,10 +23,9 @@ def test_the_equations_are_those_of_the_jaxpr_in_its_names():
 
 
 def test_each_equation_is_of_the_line_that_calls_for_it():
-    lines, first = inspect.getsourcelines(tracing.loss)
     asked = {"dot_general": "x @ w", "tanh": "jnp.tanh", "sub": "hidden - y", "div": "jnp.mean"}
     found = {
-        text.split()[2]: lines[n - first] for n, text in tracing.equations(tracing.loss, *ARGUMENTS)
+        text.split()[2]: line for (_, line), text in tracing.equations(tracing.loss, *ARGUMENTS)
     }
     for kind, code in asked.items():
         assert code in found[kind]
@@ -37,6 +35,73 @@ def test_python_runs_each_line_in_the_first_call_and_none_in_the_second():
     trace = tracing.Trace(tracing.loss, *ARGUMENTS)
     assert trace.lines == [len(trace.steps), 0]
     assert repr(trace).endswith(trace.calls())
+
+
+def doubled(x):
+    return 2 * x
+
+
+def thirty_layers(x):
+    for _ in range(30):
+        x = jnp.tanh(x)
+    return x
+
+
+def with_a_helper(x):
+    y = doubled(x)
+    return doubled(y) + doubled(y) - doubled(x)
+
+
+def over_several_lines(x):
+    return jnp.where(
+        x > 0,
+        jnp.tanh(x),
+        doubled(x),
+    )
+
+
+def in_turns(x):
+    for _ in range(2):
+        x = jnp.sin(x)
+        x = jnp.cos(x)
+    return x
+
+
+def gradient(w, x, y):
+    return jax.grad(tracing.loss)(w, x, y)
+
+
+def test_more_variables_than_letters_have_the_names_of_the_printed_jaxpr():
+    ((line, added),) = tracing.Trace(thirty_layers, 1.0).steps
+    assert line == "x = jnp.tanh(x)"
+    printed = str(jax.make_jaxpr(thirty_layers)(1.0))
+    assert len(added) == 30 and all(text in printed for text in added)
+
+
+@pytest.mark.parametrize(
+    ("function", "lines"),
+    [
+        (with_a_helper, ["y = doubled(x)", "return doubled(y) + doubled(y) - doubled(x)"]),
+        (over_several_lines, ["return jnp.where(x > 0, jnp.tanh(x), doubled(x))"]),
+        (in_turns, ["x = jnp.sin(x)", "x = jnp.cos(x)"] * 2),
+    ],
+)
+def test_a_line_is_shown_once_for_each_time_that_python_runs_it(function, lines):
+    assert [line for line, _ in tracing.Trace(function, 1.0).steps] == lines
+
+
+def test_a_gradient_is_shown_in_a_function_that_calls_it():
+    ((line, added),) = tracing.Trace(gradient, *ARGUMENTS).steps
+    assert line == "return jax.grad(tracing.loss)(w, x, y)"
+    assert "dot_general" in added[0] and "transpose" in added[-1]
+
+
+@pytest.mark.parametrize(
+    "function", [jax.jit(tracing.loss), jax.grad(tracing.loss), lambda *args: args[0], np.dot]
+)
+def test_what_has_no_lines_of_its_own_is_refused_in_words(function):
+    with pytest.raises(TypeError, match=r"lines of a function made by `def`.*def f\(\*args\)"):
+        tracing.Trace(function, *ARGUMENTS)
 
 
 def test_a_program_is_compiled_again_exactly_where_the_keys_differ(pairs):

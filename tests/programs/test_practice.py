@@ -173,7 +173,7 @@ def test_a_solution_is_printed(command):
 # An exercise of lesson 1, whose name is a helper's in another; and one of two lessons.
 @pytest.mark.parametrize(
     ("name", "lesson"),
-    [("update", "ten_minutes"), ("3.train", "state"), ("measuring.train", "measuring")],
+    [("update", "ten_minutes"), ("6.train", "state"), ("measuring.train", "measuring")],
 )
 def test_a_solution_is_that_of_the_lesson_with_the_exercise(package, capsys, name, lesson):
     assert package.practising.solution(name) == 0
@@ -183,4 +183,4 @@ def test_a_solution_is_that_of_the_lesson_with_the_exercise(package, capsys, nam
 def test_a_name_of_two_exercises_is_asked_back(package, capsys):
     assert package.practising.solution("train") == 2
     said = capsys.readouterr().err
-    assert said.startswith("lessons 3, ") and "and 14, " in said and "solution 3.train" in said
+    assert said.startswith("lessons 6, ") and "and 14, " in said and "solution 6.train" in said

@@ -1,4 +1,4 @@
-"""Lesson 6, control flow: what answers are checked for."""
+"""Lesson 5, control flow: what answers are checked for."""
 
 import functools
 

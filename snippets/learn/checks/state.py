@@ -1,4 +1,4 @@
-"""Lesson 3, pure functions and state: what answers are checked for."""
+"""Lesson 6, pure functions and state: what answers are checked for."""
 
 import collections
 

@@ -1,4 +1,4 @@
-"""Lesson 5, jit and tracing: what answers are checked for."""
+"""Lesson 3, jit and tracing: what answers are checked for."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Lesson 6, control flow: four exercises."""
+"""Lesson 5, control flow: four exercises."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Lesson 3, pure functions and state: three exercises."""
+"""Lesson 6, pure functions and state: three exercises."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Lesson 5, jit and tracing: four exercises."""
+"""Lesson 3, jit and tracing: four exercises."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Lesson 6, control flow: solutions."""
+"""Lesson 5, control flow: solutions."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Lesson 3, pure functions and state: solutions."""
+"""Lesson 6, pure functions and state: solutions."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Lesson 5, jit and tracing: solutions."""
+"""Lesson 3, jit and tracing: solutions."""
 
 import jax
 import jax.numpy as jnp
