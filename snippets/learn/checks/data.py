@@ -48,6 +48,10 @@ def check_collated(collated):
         assert all(jax.tree.leaves(same)), (
             f"row {i} of the batch is not example {i}"
         )
+    more = jax.tree.leaves(collated(examples * 2))
+    assert {len(leaf) for leaf in more} == {6}, (
+        f"of six examples it makes {len(more[0])} rows"
+    )
     single = jax.tree.leaves(collated(examples[:1]))
     assert [np.shape(leaf) for leaf in single] == [(1,), (1, 4), (1, 2, 3)], (
         "a batch of one example has one row as well"
@@ -144,12 +148,17 @@ def check_rows_of_process(rows_of_process):
             f"{said}one reads arrays of the shapes {sorted(sizes)}, not "
             f"{(size // processes,)}"
         )
-        every = np.concatenate([np.ravel(rows) for each in own for rows in each])
+        kinds = {rows.dtype.kind for each in own for rows in each}
+        assert kinds <= {*"iu"}, "indices are integers, not floats"
+        every = np.concatenate(
+            [np.ravel(rows) for each in own for rows in each]
+        )
         assert len({*every.tolist()}) == len(every), (
             f"{said}two read the same example"
         )
         assert len(own[0]) == 30 // size, (
-            f"{said}each has {len(own[0])} steps; 30 examples make {30 // size}"
+            f"{said}each has {len(own[0])} steps; 30 examples make "
+            f"{30 // size}"
         )
         for step in range(30 // size):
             together = sorted(np.concatenate([each[step] for each in own]))

@@ -57,6 +57,9 @@ def check_rms_norm(rms_norm):
     scale = 1 + 0.3 * jax.random.normal(keys[0], (64,))
     x = jax.random.normal(keys[1], (48, 64)) * jnp.arange(1.0, 49)[:, None]
     found = rms_norm(scale, x)
+    assert isinstance(found, jax.Array), (
+        f"it returns a {type(found).__name__}, not an array of JAX"
+    )
     assert np.shape(found) == (48, 64), (
         f"for x (48, 64) it returns the shape {np.shape(found)}"
     )
@@ -81,6 +84,22 @@ def check_rms_norm(rms_norm):
     assert np.allclose(found, normed(scale, x), 1e-4, 1e-5), (
         "for numbers in float32 it returns others than before"
     )
+    narrow = scale[:32], x[:, :32]
+    assert np.allclose(rms_norm(*narrow), normed(*narrow), 1e-4, 1e-5), (
+        "for rows of another length it returns others than before"
+    )
+
+    def change(norm):
+        along = jnp.sign(x[::-1, :32])
+        return jax.jvp(norm, narrow, (jnp.ones(32), along))[1]
+
+    def plain(scale, x):
+        square = jnp.mean(x * x, axis=1, keepdims=True)
+        return scale * x / jnp.sqrt(square + 1e-6)
+
+    assert np.allclose(change(rms_norm), change(plain), 1e-3, 1e-3), (
+        "it has another derivative than before"
+    )
     small = x / 5e4
     zeros = rms_norm(scale, jnp.zeros((2, 64)))
     assert not np.any(np.isnan(zeros)), "for a row of zeros it returns nan"
@@ -98,8 +117,8 @@ def check_rms_norm(rms_norm):
         large = (1000 * x / 48).astype(dtype)
         normal = rms_norm(scale, large)
         assert np.all(normal[-1] != 0), (
-            f"for numbers about 1000 in {name} it returns zeros: their squares "
-            "are infinite there; convert before you square"
+            f"for numbers about 1000 in {name} it returns zeros: their "
+            "squares are infinite there; convert before you square"
         )
         assert np.allclose(normal, normed(scale, large), 0.02), (
             f"for numbers about 1000 in {name} it returns others than in "

@@ -63,6 +63,10 @@ def squeezed(examples):
     return jax.tree.map(np.squeeze, solutions.collated(examples))
 
 
+def of_three(examples):
+    return solutions.collated(examples[:3])
+
+
 def leaf_by_leaf(examples):
     about = [example["about"] for example in examples]
     return {
@@ -277,9 +281,7 @@ def one_step_less(order, size, process, processes):
 
 def overlapping(order, size, process, processes):
     rows = size // processes
-    return [
-        order[i + process : i + process + rows] for i in range(0, len(order) - size + 1, size)
-    ]
+    return [order[i + process : i + process + rows] for i in range(0, len(order) - size + 1, size)]
 
 
 def in_order_of_the_rows(order, size, process, processes):
@@ -288,6 +290,10 @@ def in_order_of_the_rows(order, size, process, processes):
 
 def nothing(order, size, process, processes):
     return []
+
+
+def as_floats(order, size, process, processes):
+    return [rows / 1 for rows in solutions.rows_of_process(order, size, process, processes)]
 
 
 def strided(order, size, process, processes):
@@ -326,6 +332,7 @@ WRONG = [
     (checks.check_collated, the_first_repeated, "row 1 of the batch is not example 1"),
     (checks.check_collated, backwards, "row 0 of the batch is not example 0"),
     (checks.check_collated, tuples, "it returns the structure"),
+    (checks.check_collated, of_three, "of six examples it makes 3 rows"),
     (checks.check_collated, squeezed, "a batch of one example has one row"),
     (checks.check_batches_of, by_hundreds, "epoch 100 of seed 0 is epoch 0 of seed 1"),
     (checks.check_batches_of, by_primes, "epoch 7 of seed 0 is epoch 0 of seed 13"),
@@ -360,6 +367,7 @@ WRONG = [
     (checks.check_rows_of_process, one_step_less, "30 examples make 7"),
     (checks.check_rows_of_process, overlapping, "two read the same example"),
     (checks.check_rows_of_process, in_order_of_the_rows, "step 0 has the examples"),
+    (checks.check_rows_of_process, as_floats, "indices are integers"),
     (checks.check_rows_of_process, nothing, "arrays of the shapes []"),
 ]
 

@@ -131,6 +131,28 @@ def cut_off(scale, x):
     return left_in_float32(scale, small).astype(x.dtype)
 
 
+def for_rows_of_64(scale, x):
+    y = x.astype(jnp.float32)
+    square = jnp.sum(y * y, axis=-1, keepdims=True) / 64
+    return (scale * y * jax.lax.rsqrt(square + 1e-6)).astype(x.dtype)
+
+
+def root_not_differentiated(scale, x):
+    y = x.astype(jnp.float32)
+    root = jnp.sqrt(jnp.mean(y * y, axis=-1, keepdims=True) + 1e-6)
+    return (scale * y / jax.lax.stop_gradient(root)).astype(x.dtype)
+
+
+def in_numpy(scale, x):
+    y = np.asarray(x, np.float32)
+    root = np.sqrt(np.mean(y * y, axis=-1, keepdims=True) + 1e-6)
+    return jnp.asarray(np.asarray(scale) * y / root, x.dtype)
+
+
+def norm_and_root(scale, x):
+    return solutions.rms_norm(scale, x), jnp.sqrt(jnp.mean(x * x, axis=-1))
+
+
 def norm_by_vmap(scale, x):
     def of_row(row):
         y = row.astype("float32")
@@ -436,6 +458,10 @@ WRONG = [
     (checks.check_low_matmul, kernel_first, "it raises TypeError: dot_general"),
     (checks.check_low_matmul, of_one_row, "is to come out"),
     (checks.check_rms_norm, exercises.rms_norm, "convert before you square"),
+    (checks.check_rms_norm, for_rows_of_64, "for rows of another length"),
+    (checks.check_rms_norm, root_not_differentiated, "another derivative"),
+    (checks.check_rms_norm, in_numpy, "it raises TracerArrayConversionError"),
+    (checks.check_rms_norm, norm_and_root, "it returns a tuple"),
     (checks.check_rms_norm, left_in_float32, "it returns float32; convert the result"),
     (checks.check_rms_norm, always_bfloat16, "for numbers in float32 it returns others"),
     (checks.check_rms_norm, squared_in_its_dtype, "convert before you square"),
