@@ -1,7 +1,27 @@
-"""A small network in PyTorch, from the first parameters of the one in JAX."""
+"""The network of the lesson in PyTorch, and the step that Flax has."""
 
 import numpy as np
+import optax
 import torch
+from flax import nnx
+
+
+@nnx.jit
+def nnx_step(model, optimizer, images, labels):
+    """Train a module of Flax NNX for a step; return the loss before it.
+
+    `model` and `optimizer`, an nnx.Optimizer, are changed.
+    """
+
+    def loss_of(model):
+        losses = optax.softmax_cross_entropy_with_integer_labels(
+            model(images), labels
+        )
+        return losses.mean()
+
+    value, grads = nnx.value_and_grad(loss_of)(model)
+    optimizer.update(model, grads)
+    return value
 
 
 def torch_mlp(params):

@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import optax
 import torch
+from flax import nnx
 
 from snippets.learn import model
 from snippets.models import steps
@@ -32,6 +33,20 @@ def test_both_train_alike():
     np.testing.assert_allclose(losses, losses_torch, rtol=1e-3)
 
 
+def test_the_step_of_flax_trains_as_that_of_the_book():
+    training, _ = steps.digits()
+    data = steps.batches(*training, epochs=1)
+    own = steps.NnxMlp(rngs=nnx.Rngs(0))
+    apply, params, stats = steps.split_nnx(steps.NnxMlp(rngs=nnx.Rngs(0)))
+    optimizer = optax.adam(1e-3)
+    of_flax = nnx.Optimizer(own, optimizer, wrt=nnx.Param)
+    found = [float(model.nnx_step(own, of_flax, *batch)) for batch in data]
+    step = steps.make_step(steps.gradient_of(steps.cross_entropy(apply)), optimizer)
+    *_, losses = steps.train(step, params, stats, optimizer.init(params), data)
+    assert found[-1] < 0.6 * found[0]
+    np.testing.assert_allclose(found, losses, rtol=1e-3)
+
+
 def test_the_modules_of_the_lesson_can_be_called_after_their_training(capsys):
     """The step donates the arrays that a module holds."""
     names = {}
@@ -39,6 +54,7 @@ def test_the_modules_of_the_lesson_can_be_called_after_their_training(capsys):
     for source in itertools.takewhile(lambda source: "practice" not in source, cells):
         exec(source, names)
     said = capsys.readouterr().out
+    assert "it holds deleted arrays" in said
     assert "after train, the same twice: False\nafter eval, the same twice: True" in said
     held = jax.tree.leaves(names["nnx"].state(names["model"]))
     assert not any(array.is_deleted() for array in held)

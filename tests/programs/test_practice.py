@@ -105,7 +105,7 @@ UNCHECKED = {
     ("05_tracing", "descend"): ("import no_such_package", "no_such_package is not installed"),
     ("06_control_flow", "unit"): ("1 / 0", "the file raises ZeroDivisionError: division by zero"),
     ("07_vmap", "distances"): ("", "the file defines no `distances`"),
-    ("09_memory", "mixed_step"): ("import os; os._exit(3)", "the program ended with status 3"),
+    ("10_memory", "mixed_step"): ("import os; os._exit(3)", "the program ended with status 3"),
 }
 
 
@@ -183,4 +183,4 @@ def test_a_solution_is_that_of_the_lesson_with_the_exercise(package, capsys, nam
 def test_a_name_of_two_exercises_is_asked_back(package, capsys):
     assert package.practising.solution("train") == 2
     said = capsys.readouterr().err
-    assert said.startswith("lessons 6, ") and "and 14, " in said and "solution 6.train" in said
+    assert said.startswith("lessons 6, ") and "and 16, " in said and "solution 6.train" in said

@@ -17,7 +17,7 @@ from tests.pitfalls.test_log_reader import wanted
 
 ROOT = pathlib.Path(__file__).parents[2]
 
-# The programs of the page and of lesson 14, and what is said of them.
+# The programs of the page and of lesson 15, and what is said of them.
 SHOWN = pathlib.Path(__file__).with_name("watch")
 HEAD = """\
 import time

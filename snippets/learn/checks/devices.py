@@ -1,4 +1,4 @@
-"""Lesson 11, several devices: what answers are checked for."""
+"""Lesson 12, several devices: what answers are checked for."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""Lesson 9, data, precision and memory: what answers are checked for."""
+"""Lesson 10, precision and memory: what answers are checked for."""
 
 import jax
 import jax.numpy as jnp
@@ -44,69 +44,92 @@ def check_low_matmul(low_matmul):
     )
 
 
-def check_batches_of(batches_of):
-    """Raise AssertionError unless the order can be repeated and resumed."""
+def normed(scale, x, axis=-1, epsilon=1e-6):
+    """Return what `rms_norm` returns, in float64."""
+    y, scale = np.asarray(x, np.float64), np.asarray(scale, np.float64)
+    square = np.mean(y * y, axis=axis, keepdims=True)
+    return scale * y / np.sqrt(square + epsilon)
 
-    def orders(count=10, size=4, **options):
-        rows = batches_of(count, size, **options)
-        return [tuple(map(int, batch)) for batch in rows]
 
-    first = orders(seed=0, epoch=0)
-    assert {len(rows) for rows in first} == {4}, (
-        f"the batches have sizes {[len(rows) for rows in first]}; a smaller "
-        "one at the end would be compiled anew, and is to be left out"
+def check_rms_norm(rms_norm):
+    """Raise AssertionError unless it computes in float32 and keeps dtypes."""
+    keys = jax.random.split(jax.random.key(0))
+    scale = 1 + 0.3 * jax.random.normal(keys[0], (64,))
+    x = jax.random.normal(keys[1], (48, 64)) * jnp.arange(1.0, 49)[:, None]
+    found = rms_norm(scale, x)
+    assert isinstance(found, jax.Array), (
+        f"it returns a {type(found).__name__}, not an array of JAX"
     )
-    assert len(first) == 2, (
-        f"10 examples make 2 batches of 4, not {len(first)}"
+    assert np.shape(found) == (48, 64), (
+        f"for x (48, 64) it returns the shape {np.shape(found)}"
     )
-    assert len(orders(8, seed=0, epoch=0)) == 2, (
-        "8 examples make 2 batches of 4, of which none is to be left out"
-    )
-    seen = {row for rows in first for row in rows}
-    assert len(seen) == 8, "an example occurs twice in an epoch"
-    assert seen <= set(range(10)), f"{sorted(seen)} are not all below 10"
-    assert orders(seed=0, epoch=0) == first, (
-        "asked again for the same epoch it returns another order, so no run "
-        "can be repeated"
-    )
-    assert any(orders(seed=0, epoch=n) != first for n in range(1, 9)), (
-        "all epochs have the same order; it has to follow from the seed and "
-        "the number of the epoch"
-    )
-    assert any(orders(seed=n, epoch=0) != first for n in range(1, 9)), (
-        "all seeds have the same order"
-    )
-    ever = {
-        row
-        for n in range(30)
-        for rows in orders(seed=0, epoch=n)
-        for row in rows
+    y = np.asarray(x, np.float64)
+    mistakes = {
+        "it takes the mean over the rows; each row has its own": (
+            normed(scale, x, axis=0)
+        ),
+        "it takes one mean of all rows; each row has its own": (
+            normed(scale, x, axis=None)
+        ),
+        "it does not scale": normed(np.ones(64), x),
+        "it subtracts the mean; the root of the mean square is all": (
+            normed(scale, y - y.mean(axis=1, keepdims=True))
+        ),
+        "it divides by the root of the sum, not of the mean": (
+            normed(scale, x) / 8
+        ),
     }
-    assert len(ever) == 10, (
-        f"in 30 epochs only {len(ever)} of 10 examples occur; each is to "
-        "leave out others"
+    for mistake, value in mistakes.items():
+        assert not np.allclose(found, value, 1e-3, 1e-4), mistake
+    assert np.allclose(found, normed(scale, x), 1e-4, 1e-5), (
+        "for numbers in float32 it returns others than before"
     )
-    numbers = [*range(1, 41), 50, 64, 97, 99, 100, 101, 128, 256, 500, 512]
-    numbers += [997, 999, 1000, 1001, 1009, 1024, 10_000]
-    epochs = {n: orders(40, 8, seed=0, epoch=n)[0] for n in [0, *numbers]}
-    owners = {rows: n for n, rows in epochs.items()}
-    for n, rows in epochs.items():
-        assert owners[rows] == n, (
-            f"epochs {n} and {owners[rows]} begin with the same batch"
+    narrow = scale[:32], x[:, :32]
+    assert np.allclose(rms_norm(*narrow), normed(*narrow), 1e-4, 1e-5), (
+        "for rows of another length it returns others than before"
+    )
+
+    def change(norm):
+        along = jnp.sign(x[::-1, :32])
+        return jax.jvp(norm, narrow, (jnp.ones(32), along))[1]
+
+    def plain(scale, x):
+        square = jnp.mean(x * x, axis=1, keepdims=True)
+        return scale * x / jnp.sqrt(square + 1e-6)
+
+    assert np.allclose(change(rms_norm), change(plain), 1e-3, 1e-3), (
+        "it has another derivative than before"
+    )
+    small = x / 5e4
+    zeros = rms_norm(scale, jnp.zeros((2, 64)))
+    assert not np.any(np.isnan(zeros)), "for a row of zeros it returns nan"
+    assert np.allclose(rms_norm(scale, small), normed(scale, small), 1e-3), (
+        "for numbers about 1e-5 it returns others than before; 1e-6 is added "
+        "to the mean square, under the root"
+    )
+    for dtype in (jnp.float32, jnp.float16, jnp.bfloat16):
+        low = x.astype(dtype)
+        found, name = rms_norm(scale, low), dtype.__name__
+        assert found.dtype == dtype, (
+            f"for x in {name} it returns {found.dtype}; convert the result to "
+            "the dtype of x"
         )
-    for seed in numbers[:40]:
-        epoch = owners.get(orders(40, 8, seed=seed, epoch=0)[0])
-        assert epoch is None, (
-            f"epoch {epoch} of seed 0 is epoch 0 of seed {seed}, so runs with "
-            "different seeds see the same orders"
+        large = (1000 * x / 48).astype(dtype)
+        normal = rms_norm(scale, large)
+        assert np.all(normal[-1] != 0), (
+            f"for numbers about 1000 in {name} it returns zeros: their "
+            "squares are infinite there; convert before you square"
         )
-    whole = orders(24, seed=3, epoch=2)
-    for start in (1, 4, 6):
-        resumed = orders(24, seed=3, epoch=2, start=start)
-        assert resumed == whole[start:], (
-            f"from batch {start} on it returns {len(resumed)} batches, first "
-            f"{resumed[:1]}; the whole epoch has {whole[start : start + 1]} "
-            f"there, and {len(whole)} in all"
+        assert np.allclose(normal, normed(scale, large), 0.02), (
+            f"for numbers about 1000 in {name} it returns others than in "
+            "float32"
+        )
+        right = normed(scale, low).astype(dtype)
+        same = np.mean(np.asarray(found) == right)
+        assert same > (0 if dtype == jnp.float32 else 0.985), (
+            f"in {name} {1 - same:.0%} of the results differ in their last "
+            "bits from those that are rounded once; convert x to float32 at "
+            "the start, and the result once, at the end"
         )
 
 

@@ -1,4 +1,4 @@
-"""Lesson 12, sharding a model: what answers are checked for."""
+"""Lesson 13, sharding a model: what answers are checked for."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Lesson 15, attention and the transformer block: four exercises."""
+"""Lesson 16, attention and the transformer block: four exercises."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Lesson 16, a small language model: nine exercises."""
+"""Lesson 17, a small language model: nine exercises."""
 
 import jax
 import jax.numpy as jnp

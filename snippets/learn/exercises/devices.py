@@ -1,4 +1,4 @@
-"""Lesson 11, several devices: four exercises."""
+"""Lesson 12, several devices: four exercises."""
 
 import jax
 import jax.numpy as jnp

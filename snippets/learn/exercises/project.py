@@ -1,4 +1,4 @@
-"""Lesson 16, a small language model: four exercises."""
+"""Lesson 17, a small language model: four exercises."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Lesson 12, sharding a model: four exercises."""
+"""Lesson 13, sharding a model: four exercises."""
 
 import jax
 import jax.numpy as jnp

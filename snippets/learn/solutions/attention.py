@@ -1,4 +1,4 @@
-"""Lesson 15, attention and the transformer block: solutions."""
+"""Lesson 16, attention and the transformer block: solutions."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Lesson 11, several devices: solutions."""
+"""Lesson 12, several devices: solutions."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Lesson 16, a small language model: solutions."""
+"""Lesson 17, a small language model: solutions."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Lesson 12, sharding a model: solutions."""
+"""Lesson 13, sharding a model: solutions."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Answers to the exercises on data, precision and memory: what is said of them."""
+"""Answers to the exercises on precision and memory: what is said of them."""
 
 import functools
 
@@ -69,136 +69,113 @@ def row_after_row(x, kernel):
     return jax.vmap(lambda row: jnp.float32(jnp.bfloat16(row) @ low))(x)
 
 
-def one_order(count, size, seed, epoch, start=0):
-    return solutions.batches_of(count, size, seed, 0, start)
+def by_root_mean_square(epsilon=1e-6, axis=-1, inside=True, mean=jnp.mean):
+    def rms_norm(scale, x):
+        y = x.astype(jnp.float32)
+        square = mean(y * y, axis=axis, keepdims=True)
+        root = jnp.sqrt(square + epsilon) if inside else jnp.sqrt(square) + epsilon
+        return (scale * y / root).astype(x.dtype)
+
+    return rms_norm
 
 
-def never_the_same(count, size, seed, epoch, start=0):
-    order = np.random.default_rng().permutation(count)
-    return [order[i * size : (i + 1) * size] for i in range(start, count // size)]
+def left_in_float32(scale, x):
+    y = x.astype(jnp.float32)
+    return scale * y * jax.lax.rsqrt(jnp.mean(y * y, axis=-1, keepdims=True) + 1e-6)
 
 
-def sum_of_seed_and_epoch(count, size, seed, epoch, start=0):
-    order = np.random.default_rng(seed + epoch).permutation(count)
-    return [order[i * size : (i + 1) * size] for i in range(start, count // size)]
+def always_bfloat16(scale, x):
+    return left_in_float32(scale, x).astype(jnp.bfloat16)
 
 
-def the_first_eight(count, size, seed, epoch, start=0):
-    whole = count // size
-    order = np.random.default_rng((seed, epoch)).permutation(whole * size)
-    return [order[i * size : (i + 1) * size] for i in range(start, whole)]
+def squared_in_its_dtype(scale, x):
+    square = jnp.mean((x * x).astype(jnp.float32), axis=-1, keepdims=True)
+    return (scale * x.astype(jnp.float32) * jax.lax.rsqrt(square + 1e-6)).astype(x.dtype)
 
 
-def from_an_example_on(count, size, seed, epoch, start=0):
-    order = np.random.default_rng((seed, epoch)).permutation(count)[start:]
-    return [order[i * size : (i + 1) * size] for i in range(len(order) // size)]
+def mean_in_float32(scale, x):
+    square = jnp.mean(x * x, axis=-1, keepdims=True, dtype=jnp.float32)
+    return (scale * x * jax.lax.rsqrt(square + 1e-6)).astype(x.dtype)
 
 
-def drawn_with_repetition(count, size, seed, epoch, start=0):
-    order = np.random.default_rng((seed, epoch)).integers(0, 4, count)
-    return [order[i * size : (i + 1) * size] for i in range(start, count // size)]
+def rounded_before_the_scale(scale, x):
+    y = left_in_float32(jnp.ones_like(scale), x).astype(x.dtype)
+    return (scale * y).astype(x.dtype)
 
 
-def batches_by(order_of, count, size, seed, epoch, start=0):
-    order = order_of(seed, epoch, count)
-    return [order[i * size : (i + 1) * size] for i in range(start, count // size)]
+def with_a_rounded_scale(scale, x):
+    return left_in_float32(scale.astype(x.dtype).astype(jnp.float32), x).astype(x.dtype)
 
 
-def by_hundreds(*args, **options):
-    def order_of(seed, epoch, count):
-        return np.random.default_rng(100 * seed + epoch).permutation(count)
-
-    return batches_by(order_of, *args, **options)
+def without_a_scale(scale, x):
+    return left_in_float32(jnp.ones_like(scale), x).astype(x.dtype)
 
 
-def by_primes(*args, **options):
-    def order_of(seed, epoch, count):
-        return np.random.default_rng(7 * seed + 13 * epoch).permutation(count)
-
-    return batches_by(order_of, *args, **options)
+def as_a_layer_norm(scale, x):
+    y = x.astype(jnp.float32)
+    return left_in_float32(scale, y - y.mean(axis=-1, keepdims=True)).astype(x.dtype)
 
 
-def by_ten_thousands(*args, **options):
-    def order_of(seed, epoch, count):
-        return np.random.default_rng(10_000 * seed + epoch).permutation(count)
-
-    return batches_by(order_of, *args, **options)
+def squared_twice(scale, x):
+    y = x.astype(jnp.float32)
+    return (scale * y / (jnp.mean(y * y, axis=-1, keepdims=True) + 1e-6)).astype(x.dtype)
 
 
-def rolled(*args, **options):
-    def order_of(seed, epoch, count):
-        return np.roll(np.random.default_rng(seed).permutation(count), epoch)
-
-    return batches_by(order_of, *args, **options)
+def without_keeping_dims(scale, x):
+    y = x.astype(jnp.float32)
+    return (scale * y / jnp.sqrt(jnp.mean(y * y, axis=-1) + 1e-6)).astype(x.dtype)
 
 
-def without_a_seed(*args, **options):
-    def order_of(seed, epoch, count):
-        return np.random.default_rng(epoch).permutation(count)
-
-    return batches_by(order_of, *args, **options)
+def cut_off(scale, x):
+    small = jnp.clip(x, -200, 200)
+    return left_in_float32(scale, small).astype(x.dtype)
 
 
-def from_one_on(*args, **options):
-    def order_of(seed, epoch, count):
-        return 1 + np.random.default_rng((seed, epoch)).permutation(count)
-
-    return batches_by(order_of, *args, **options)
-
-
-def without_the_last(count, size, seed, epoch, start=0):
-    order = np.random.default_rng((seed, epoch)).permutation(count)
-    return [order[i : i + size] for i in range(0, count, size)][:-1][start:]
+def for_rows_of_64(scale, x):
+    y = x.astype(jnp.float32)
+    square = jnp.sum(y * y, axis=-1, keepdims=True) / 64
+    return (scale * y * jax.lax.rsqrt(square + 1e-6)).astype(x.dtype)
 
 
-def start_forgotten(count, size, seed, epoch, start=0):
-    return solutions.batches_of(count, size, seed, epoch)
+def root_not_differentiated(scale, x):
+    y = x.astype(jnp.float32)
+    root = jnp.sqrt(jnp.mean(y * y, axis=-1, keepdims=True) + 1e-6)
+    return (scale * y / jax.lax.stop_gradient(root)).astype(x.dtype)
 
 
-def start_in_examples(count, size, seed, epoch, start=0):
-    order = np.random.default_rng((seed, epoch)).permutation(count)
-    return [order[i : i + size] for i in range(start, count - size + 1, size)]
+def in_numpy(scale, x):
+    y = np.asarray(x, np.float32)
+    root = np.sqrt(np.mean(y * y, axis=-1, keepdims=True) + 1e-6)
+    return jnp.asarray(np.asarray(scale) * y / root, x.dtype)
 
 
-def one_batch_after_the_start(count, size, seed, epoch, start=0):
-    return solutions.batches_of(count, size, seed, epoch)[start : start + 2]
+def norm_and_root(scale, x):
+    return solutions.rms_norm(scale, x), jnp.sqrt(jnp.mean(x * x, axis=-1))
 
 
-def shuffled_on_the_way(count, size, seed, epoch, start=0):
-    generator = np.random.default_rng((seed, epoch))
-    return [generator.permutation(count)[:size] for _ in range(start, count // size)]
+def norm_by_vmap(scale, x):
+    def of_row(row):
+        y = row.astype("float32")
+        return (y * scale / jnp.sqrt(jnp.vdot(y, y) / len(y) + 1e-6)).astype(row.dtype)
+
+    return jax.vmap(of_row)(x)
 
 
-def batches_shuffled(count, size, seed, epoch, start=0):
-    batches = np.arange(count // size * size).reshape(-1, size)
-    return np.random.default_rng((seed, epoch)).permutation(batches)[start:]
+def by_variance(scale, x):
+    y = jnp.float32(x)
+    square = jnp.var(y, axis=1) + jnp.square(y.mean(axis=1))
+    return jnp.asarray(y / jnp.sqrt(square + 1e-6)[:, None] * scale, x.dtype)
 
 
-def by_a_seed_sequence(count, size, seed, epoch, start=0):
-    generator = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, epoch])))
-    order = np.arange(count)
-    generator.shuffle(order)
-    return list(order[: count // size * size].reshape(-1, size)[start:])
+def by_linalg(scale, x):
+    y = x.astype(scale.dtype)
+    root = jnp.linalg.norm(y, axis=-1, keepdims=True) / y.shape[-1] ** 0.5
+    return (y * scale / jnp.hypot(root, 1e-3)).astype(x.dtype)
 
 
-def by_a_key(count, size, seed, epoch, start=0):
-    key = jax.random.fold_in(jax.random.key(seed), epoch)
-    order = np.asarray(jax.random.permutation(key, count))
-    return [order[i : i + size] for i in range(start * size, count - size + 1, size)]
-
-
-def epoch_after_epoch(count, size, seed, epoch, start=0):
-    generator = np.random.default_rng(seed)
-    for _ in range(epoch + 1):
-        order = generator.permutation(count)
-    whole = count // size
-    return np.split(order[: whole * size], whole)[start:]
-
-
-def one_at_a_time(count, size, seed, epoch, start=0):
-    order = np.random.default_rng([epoch, seed]).permutation(count)
-    for number in range(start, count // size):
-        yield order[number * size : (number + 1) * size]
+def promoted(scale, x):
+    square = jnp.mean(jnp.square(x.astype(jnp.float32)), axis=-1, keepdims=True)
+    return (x * (scale * jax.lax.rsqrt(square + 1e-6))).astype(x.dtype)
 
 
 def step(params, batch, rate, forward="bfloat16", error="float32"):
@@ -480,25 +457,28 @@ WRONG = [
     (checks.check_low_matmul, named_by_a_text, "it raises TypeError"),
     (checks.check_low_matmul, kernel_first, "it raises TypeError: dot_general"),
     (checks.check_low_matmul, of_one_row, "is to come out"),
-    (checks.check_batches_of, by_hundreds, "epoch 100 of seed 0 is epoch 0 of seed 1"),
-    (checks.check_batches_of, by_primes, "epoch 7 of seed 0 is epoch 0 of seed 13"),
-    (checks.check_batches_of, by_ten_thousands, "epoch 10000 of seed 0 is"),
-    (checks.check_batches_of, rolled, "begin with the same batch"),
-    (checks.check_batches_of, without_a_seed, "all seeds have the same order"),
-    (checks.check_batches_of, from_one_on, "are not all below 10"),
-    (checks.check_batches_of, without_the_last, "8 examples make 2 batches"),
-    (checks.check_batches_of, start_forgotten, "from batch 1 on"),
-    (checks.check_batches_of, start_in_examples, "from batch 1 on"),
-    (checks.check_batches_of, one_batch_after_the_start, "from batch 1 on"),
-    (checks.check_batches_of, shuffled_on_the_way, "an example occurs twice"),
-    (checks.check_batches_of, batches_shuffled, "only 8 of 10 examples occur"),
-    (checks.check_batches_of, one_order, "all epochs have the same order"),
-    (checks.check_batches_of, never_the_same, "no run can be repeated"),
-    (checks.check_batches_of, sum_of_seed_and_epoch, "epoch 1 of seed 0 is epoch 0 of seed 1"),
-    (checks.check_batches_of, the_first_eight, "only 8 of 10 examples occur"),
-    (checks.check_batches_of, from_an_example_on, "from batch 1 on"),
-    (checks.check_batches_of, drawn_with_repetition, "an example occurs twice"),
-    (checks.check_batches_of, exercises.batches_of, "the batches have sizes [4, 4, 2]"),
+    (checks.check_rms_norm, exercises.rms_norm, "convert before you square"),
+    (checks.check_rms_norm, for_rows_of_64, "for rows of another length"),
+    (checks.check_rms_norm, root_not_differentiated, "another derivative"),
+    (checks.check_rms_norm, in_numpy, "it raises TracerArrayConversionError"),
+    (checks.check_rms_norm, norm_and_root, "it returns a tuple"),
+    (checks.check_rms_norm, left_in_float32, "it returns float32; convert the result"),
+    (checks.check_rms_norm, always_bfloat16, "for numbers in float32 it returns others"),
+    (checks.check_rms_norm, squared_in_its_dtype, "convert before you square"),
+    (checks.check_rms_norm, mean_in_float32, "convert before you square"),
+    (checks.check_rms_norm, rounded_before_the_scale, "rounded once"),
+    (checks.check_rms_norm, with_a_rounded_scale, "rounded once"),
+    (checks.check_rms_norm, without_a_scale, "it does not scale"),
+    (checks.check_rms_norm, as_a_layer_norm, "it subtracts the mean"),
+    (checks.check_rms_norm, squared_twice, "returns others than before"),
+    (checks.check_rms_norm, without_keeping_dims, "it raises ValueError"),
+    (checks.check_rms_norm, cut_off, "for numbers about 1000 in float32"),
+    (checks.check_rms_norm, by_root_mean_square(axis=0), "over the rows"),
+    (checks.check_rms_norm, by_root_mean_square(axis=None), "one mean of all rows"),
+    (checks.check_rms_norm, by_root_mean_square(epsilon=0), "it returns nan"),
+    (checks.check_rms_norm, by_root_mean_square(inside=False), "under the root"),
+    (checks.check_rms_norm, by_root_mean_square(mean=jnp.sum), "root of the sum"),
+    (checks.check_rms_norm, by_root_mean_square(epsilon=1e-5), "under the root"),
     (checks.check_mixed_step, exercises.mixed_step, "are lost in bfloat16"),
     (checks.check_mixed_step, in_float32, "nothing is computed in bfloat16"),
     (checks.check_mixed_step, rounded_before, "the matmul multiplies numbers that are not"),
@@ -539,10 +519,11 @@ RIGHT = [
     (checks.check_low_matmul, summed_in_float32),
     (checks.check_low_matmul, jax.jit(by_einsum)),
     (checks.check_low_matmul, row_after_row),
-    (checks.check_batches_of, by_a_seed_sequence),
-    (checks.check_batches_of, by_a_key),
-    (checks.check_batches_of, epoch_after_epoch),
-    (checks.check_batches_of, one_at_a_time),
+    (checks.check_rms_norm, by_root_mean_square()),
+    (checks.check_rms_norm, jax.jit(norm_by_vmap)),
+    (checks.check_rms_norm, by_variance),
+    (checks.check_rms_norm, by_linalg),
+    (checks.check_rms_norm, promoted),
     (checks.check_mixed_step, bias_in_float32),
     (checks.check_mixed_step, jax.jit(promoted_by_the_labels)),
     (checks.check_mixed_step, by_optax),
