@@ -1,4 +1,4 @@
-"""Lesson 13, several processes: what answers are checked for."""
+"""Lesson 14, several processes: what answers are checked for."""
 
 import re
 

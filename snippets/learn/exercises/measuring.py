@@ -1,4 +1,4 @@
-"""Lesson 14, measuring: three exercises."""
+"""Lesson 15, measuring: three exercises."""
 
 
 def seconds(clock, function, x):

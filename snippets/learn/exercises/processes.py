@@ -1,4 +1,4 @@
-"""Lesson 13, several processes: four exercises."""
+"""Lesson 14, several processes: four exercises."""
 
 import jax
 

@@ -1,4 +1,4 @@
-"""Lesson 14, measuring: solutions."""
+"""Lesson 15, measuring: solutions."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Lesson 13, several processes: solutions."""
+"""Lesson 14, several processes: solutions."""
 
 import jax
 
