@@ -65,6 +65,39 @@ def as_numpy(grads, devices):
     return np.float64(whole_share(devices)) * nbytes(grads)
 
 
+def as_an_array(grads, devices):
+    sizes = jnp.array([x.nbytes for x in jax.tree.leaves(grads)])
+    return 2 * (devices - 1) * sizes.sum() / devices
+
+
+def of_each(grads, devices):
+    return jax.tree.map(lambda x: whole_share(devices) * x.nbytes, grads)
+
+
+def first_leaf(grads, devices):
+    return whole_share(devices) * jax.tree.leaves(grads)[0].nbytes
+
+
+def by_numpy(x, spec, mesh):
+    shape = jax.NamedSharding(mesh, spec).shard_shape(x.shape)
+    return np.prod(shape) * x.dtype.itemsize
+
+
+def on_all_devices(shapes, specs, mesh):
+    return mesh.size * solutions.bytes_held(shapes, specs, mesh)
+
+
+def of_one_dict(shapes, specs, mesh):
+    pairs = ((x, specs[name]) for name, x in shapes.items())
+    return 3 * sum(by_axis(x, spec, mesh) for x, spec in pairs)
+
+
+def of_two_names(x, spec, mesh):
+    share = {"data": mesh.shape.get("data", 1), "model": mesh.shape.get("model", 1)}
+    names = [n for each in spec if each for n in ([each] if isinstance(each, str) else each)]
+    return x.size * x.dtype.itemsize // math.prod(share.get(name, 1) for name in names)
+
+
 def as_text(grads, devices):
     return f"{whole_share(devices) * nbytes(grads):.0f} bytes"
 
@@ -191,6 +224,18 @@ def activations_alone(rows, width, hidden, pair):
     return (pair[1] - 1) / pair[1] / pair[0]
 
 
+def forward_alone(rows, width, hidden, pair):
+    data, model = pair
+    return (data - 1) / data * 2 * hidden / model + (model - 1) / model * rows / data
+
+
+def nearest(distance):
+    def rule(rows, width, hidden, pair):
+        return distance((pair[0] * pair[1] * rows / hidden) ** 0.5, pair[0])
+
+    return rule
+
+
 def one_weight(rows, width, hidden, pair):
     data, model = pair
     return (data - 1) / data * hidden / model + 2 * (model - 1) / model * rows / data
@@ -286,6 +331,8 @@ WRONG = [
     (SENT, sent(whole_share, of_float32), "the first takes 2 bytes for each element"),
     (SENT, sent(whole_share, of_a_dict), "it raises AttributeError"),
     (SENT, of_eight, "on 4 devices"),
+    (SENT, of_each, "should return a number"),
+    (SENT, first_leaf, "the compiled program sends 14567"),
     (SENT, as_text, "should return a number"),
     (SENT, lambda grads, devices: None, "should return a number"),
     (HELD, exercises.bytes_held, "really holds"),
@@ -297,7 +344,10 @@ WRONG = [
     (HELD, held(replicated), "really holds"),
     (HELD, held(eighth_if_sharded), "really holds"),
     (HELD, held(along_named_axis), "really holds"),
-    (HELD, held(quarter_for_model), "on 4 × 2 devices"),
+    (HELD, held(quarter_for_model), "{'data': 4, 'model': 2}"),
+    (HELD, on_all_devices, "really holds"),
+    (HELD, of_one_dict, "it raises "),
+    (HELD, held(of_two_names), "{'x': 8}"),
     (HELD, averages_whole, "really holds"),
     (HELD, lambda *_: "lots", "should return a number"),
     (SPECS, exercises.block_specs, "holds 144 KiB"),
@@ -320,6 +370,10 @@ WRONG = [
     (BEST, split(gradients_alone), "on another mesh"),
     (BEST, split(activations_alone), "on another mesh"),
     (BEST, split(one_weight), "on another mesh"),
+    (BEST, split(forward_alone), "on another mesh"),
+    (BEST, split(nearest(lambda wanted, data: abs(wanted - data))), "on another mesh"),
+    (BEST, split(nearest(lambda wanted, data: (data > wanted, -data))), "on another mesh"),
+    (BEST, split(nearest(lambda wanted, data: (data < wanted, data))), "on another mesh"),
     (BEST, split(whole_weights), "on another mesh"),
     (BEST, split(whole_rows), "on another mesh"),
     (BEST, split(hidden_activations), "on another mesh"),
@@ -337,8 +391,10 @@ RIGHT = [
     (SENT, in_two_halves),
     (SENT, reduced),
     (SENT, as_numpy),
+    (SENT, as_an_array),
     (HELD, held(of_shards)),
     (HELD, held(by_axis)),
+    (HELD, held(by_numpy)),
     (HELD, with_arrays),
     (HELD, by_leaves),
     (SPECS, block(jax.P("data", None), jax.P(None, "model"), jax.P("model", None))),
@@ -347,6 +403,7 @@ RIGHT = [
     (SPECS, functools.partial(dict, x=X, up=COLUMNS, down=ROWS)),
     (BEST, split(formula)),
     (BEST, split(without_factors)),
+    (BEST, split(nearest(lambda wanted, data: abs(math.log(wanted / data))))),
     (BEST, in_loops),
     (BEST, as_a_list),
     (BEST, compiled),
@@ -377,6 +434,7 @@ def test_the_best_mesh_of_a_case_sends_least_when_compiled(sizes, least):
 GROUPS = {
     "mesh['axis_0'=2,'axis_1'=4] {'axis_1'}, use": 4,
     "mesh['axis_0'=2,'axis_1'=4] {'axis_0','axis_1'}, use": 8,
+    "mesh['axis_0'=1,'axis_1'=4,'axis_2'=2], device_ids=([2,4]T(1,0)) {'axis_1'}, use": 4,
     "[4,2]<=[2,4]T(1,0), use": 2,
     "{{0,1,2},{3,4,5}}, use": 3,
 }
