@@ -17,6 +17,7 @@ import pytest
 from flax import nnx
 
 from snippets.models import steps
+from snippets.programs import launcher
 from snippets.programs.start import rows, state, text, train
 from snippets.project.gpt import make_optimizer
 
@@ -81,9 +82,9 @@ def project(package, tmp_path, monkeypatch):
     return written
 
 
-def numbers(run):
+def numbers(text):
     """Return {step: loss, test loss and norm as they were printed}."""
-    return {int(found[1]): found.groups()[1:4] for found in LINE.finditer(run.stdout)}
+    return {int(found[1]): found.groups()[1:4] for found in LINE.finditer(text)}
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -92,10 +93,7 @@ def test_a_run_that_was_killed_goes_on_as_if_nothing_had_happened(project, model
     (place / "killed.py").write_text(KILLED)
     run = python("killed.py")
     assert run.returncode == -9, run.stderr
-    whole, killed = (
-        numbers(subprocess.CompletedProcess([], 0, stdout=part))
-        for part in run.stdout.split("steps done: 0")[1:]
-    )
+    whole, killed = map(numbers, run.stdout.split("steps done: 0")[1:])
     assert [*whole] == [5, 10, 15, 20] and killed == {n: whole[n] for n in (5, 10, 15)}
     begun = [path.name for path in (place / "run").glob("15*")]
     assert begun and "15" not in begun
@@ -105,19 +103,37 @@ def test_a_run_that_was_killed_goes_on_as_if_nothing_had_happened(project, model
     # From another folder than its own.
     resumed = python(place / "train.py", *RUN, cwd=place.parent)
     assert "devices: 8, steps done: 10," in resumed.stdout, resumed.stderr
-    assert numbers(resumed) == {n: whole[n] for n in (15, 20)}
+    assert numbers(resumed.stdout) == {n: whole[n] for n in (15, 20)}
     assert python("-c", "import snippets").returncode
 
     devices = OTHER[model]
     other = python("train.py", *RUN, "--devices", devices, "--folder", "other")
     assert f"devices: {devices}, steps done: 10," in other.stdout, other.stderr
-    for step, found in numbers(other).items():
+    for step, found in numbers(other.stdout).items():
         expected = np.array(whole[step], np.float32)
         np.testing.assert_allclose(np.array(found, np.float32), expected, rtol=2e-3)
-    assert [*numbers(other)] == [15, 20]
+    assert [*numbers(other.stdout)] == [15, 20]
 
     tested = python("-m", "pytest", "-q", "-p", "no:cacheprovider")
     assert tested.returncode == 0 and "3 passed" in tested.stdout, tested.stdout
+
+
+def test_two_processes_train_as_one_does_and_one_of_them_says_so(project):
+    place, python = project("mlp")
+    program = "import sys, train; sys.stdout = sys.stderr; train.main()"
+    command = [sys.executable, "-c", program, *RUN, "--devices", "2", "--folder", "both"]
+    with launcher.reserved_port() as port:
+        common = launcher.clean_environment(place, 2)
+        common |= {"COORDINATOR": f"localhost:{port}", "PROCESSES": "2"}
+        own = [common | {"JOB_COMPLETION_INDEX": str(number)} for number in range(2)]
+        first, second = launcher.run_together([command] * 2, own, place, limit=600, grace=60)
+    assert first.status == second.status == 0, first.text + second.text
+    alone = numbers(python("train.py", *RUN, "--devices", 4, "--folder", "alone").stdout)
+    for step, found in numbers(first.text).items():
+        np.testing.assert_allclose(
+            np.array(found, np.float32), np.array(alone[step], np.float32), rtol=2e-3
+        )
+    assert [*numbers(first.text)] == [5, 10, 15, 20] and not numbers(second.text)
 
 
 def given(folder, words=""):
@@ -227,12 +243,12 @@ def test_the_best_checkpoint_is_kept_beside_the_newest(small, tmp_path, monkeypa
     assert float(line.removeprefix("test ")) == pytest.approx(float(of_two), rel=1e-4)
 
 
-def test_the_share_of_a_peak_is_that_of_the_products(small, tmp_path, monkeypatch, capsys):
+def test_the_share_of_a_peak_is_that_of_the_matmuls(small, tmp_path, monkeypatch, capsys):
     """A clock that says that two steps have taken a second; without a peak no share is said."""
     clock = itertools.count()
     monkeypatch.setattr(train.time, "perf_counter", lambda: next(clock))
-    products = 16 * (64 * 16 + 16 * 10)
-    peak = 2 * 6 * products / 1e12 / 2 / 0.125
+    flops = 6 * 16 * (64 * 16 + 16 * 10)
+    peak = 2 * flops / 1e12 / 2 / 0.125
     train.run(given(tmp_path, f"--peak {peak}"), jax.devices()[:2], until=2)
     train.run(given(tmp_path), jax.devices()[:2])
     *_, with_peak, _, without = capsys.readouterr().out.splitlines()
@@ -241,7 +257,7 @@ def test_the_share_of_a_peak_is_that_of_the_products(small, tmp_path, monkeypatc
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_the_products_of_each_model_are_counted_once_a_layer(name, monkeypatch):
+def test_the_matmuls_of_each_model_are_counted_in_each_layer(name, monkeypatch):
     """By hand: every multiplication of a weight, and those of attention."""
     model = __import__(f"snippets.programs.start.{name}", fromlist=["network"])
     monkeypatch.setattr(state, "network", model.network)

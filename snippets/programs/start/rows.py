@@ -1,9 +1,9 @@
 """Batches of rows: an endless series to train with, and all rows once."""
 
+import collections
+
 import jax
 import numpy as np
-
-from snippets.models.batches import prefetched
 
 
 def batch_of(rows, number, size, seed=0):
@@ -59,5 +59,9 @@ def batches_ahead(rows, numbers, size, mesh):
     The next batch is made, and on its way to the devices, before one is
     taken.
     """
-    drawn = (batch_of(rows, number, size) for number in numbers)
-    return prefetched(on_devices(batch, mesh) for batch in drawn)
+    ready = collections.deque()
+    for number in numbers:
+        ready.append(on_devices(batch_of(rows, number, size), mesh))
+        if len(ready) == 2:
+            yield ready.popleft()
+    yield from ready

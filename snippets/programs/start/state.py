@@ -105,7 +105,7 @@ def evaluated(loss, state, rows, size, mesh):
 
 
 def flops_of(jaxpr):
-    """Return the FLOPs of the products and convolutions in a jaxpr.
+    """Return the FLOPs of the matmuls and convolutions in a jaxpr.
 
     The body of a `scan` counts as often as it runs.
     """
@@ -131,8 +131,8 @@ def share_of_peak(loss, state, batch, peak):
     """Return the share of a peak, in TFLOP/s, of one step a second.
 
     The model needs the FLOPs of its loss forward, and twice those backward.
-    What is computed again, and what is no product, doesn't count. The share
-    is 0 without a peak, which is then 0.
+    Only matmuls and convolutions count, and nothing that is computed again.
+    The share is 0 without a peak, which is then 0.
     """
     if not peak > 0:
         return 0.0
