@@ -171,10 +171,7 @@ def save(manager, number, state, of_test, options):
 
 
 def train(options, mesh, manager, until):
-    """Train from the newest checkpoint on; return the losses, float32.
-
-    Each is the loss before its step. With --best no step is taken.
-    """
+    """Train on from a checkpoint; return float32 losses before each step."""
     training, test = load(options)
     check(options, mesh.size, len(training[0]), manager)
     optimizer, size, losses = make_optimizer(options.steps), options.batch, []
