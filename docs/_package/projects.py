@@ -38,6 +38,7 @@ FILES = {
             "models.steps: split_nnx cross_entropy gradient_of accumulated in_bfloat16 make_step",
             "project.gpt: make_optimizer",
             "training.sharded_parameters: sharded_over gathered in_shards",
+            "programs.start.state",
         ],
     ),
     "train.py": ("The program", "project/start", ["programs.start.train"]),

@@ -1,5 +1,7 @@
 """The projects that `jax-measured new` writes, trained, killed, resumed and tested."""
 
+import itertools
+import math
 import os
 import pathlib
 import re
@@ -15,7 +17,9 @@ import pytest
 from flax import nnx
 
 from snippets.models import steps
-from snippets.programs.start import rows, text, train
+from snippets.programs import launcher
+from snippets.programs.start import rows, state, text, train
+from snippets.project.gpt import make_optimizer
 
 ROOT = pathlib.Path(__file__).parents[2]
 # Of the four models, two resume on fewer devices and two on one.
@@ -23,29 +27,31 @@ OTHER = {"gpt": 4, "vit": 1, "resnet": 4, "mlp": 1}
 MODELS = [*OTHER]
 RUN = "--steps 20 --every 5 --batch 32".split()
 LINE = re.compile(r"step (\d+): loss (\S+), test (\S+), gradient (\S+), \d+ (\w+)/s")
-# Trains once to the end, and once until it has a checkpoint of step 10 and is on its way to 15.
+# Trains once to the end, and once until the files of step 15 are written and get their name.
 KILLED = """
-import functools, os, pathlib, signal, time
+import functools, os, pathlib, signal
 
+import orbax.checkpoint as ocp
 import train
 
 train.devices_of = functools.cache(train.devices_of)
 words = os.environ["WORDS"].split()
 train.main([*words, "--folder", "whole"])
-take_steps, stretches = train.take_steps, []
+rename, save = os.rename, ocp.CheckpointManager.save
 
 
-def take_steps_and_die(step, state, batches):
-    state, values = take_steps(step, state, batches)
-    stretches.append(len(values))
-    if sum(stretches) == 15:
-        while not pathlib.Path("run", "10").exists():
-            time.sleep(0.01)
+def rename_or_die(source, target, **of):
+    if pathlib.Path(target).name == "15":
         os.kill(os.getpid(), signal.SIGKILL)
-    return state, values
+    rename(source, target, **of)
 
 
-train.take_steps = take_steps_and_die
+def save_and_wait(manager, step, **of):
+    save(manager, step, **of)
+    manager.wait_until_finished()
+
+
+os.rename, ocp.CheckpointManager.save = rename_or_die, save_and_wait
 train.main([*words, "--folder", "run"])
 """
 
@@ -76,9 +82,9 @@ def project(package, tmp_path, monkeypatch):
     return written
 
 
-def numbers(run):
+def numbers(text):
     """Return {step: loss, test loss and norm as they were printed}."""
-    return {int(found[1]): found.groups()[1:4] for found in LINE.finditer(run.stdout)}
+    return {int(found[1]): found.groups()[1:4] for found in LINE.finditer(text)}
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -87,30 +93,47 @@ def test_a_run_that_was_killed_goes_on_as_if_nothing_had_happened(project, model
     (place / "killed.py").write_text(KILLED)
     run = python("killed.py")
     assert run.returncode == -9, run.stderr
-    whole, killed = (
-        numbers(subprocess.CompletedProcess([], 0, stdout=part))
-        for part in run.stdout.split("steps done: 0")[1:]
-    )
-    assert [*whole] == [5, 10, 15, 20] and killed == {n: whole[n] for n in (5, 10)}
+    whole, killed = map(numbers, run.stdout.split("steps done: 0")[1:])
+    assert [*whole] == [5, 10, 15, 20] and killed == {n: whole[n] for n in (5, 10, 15)}
+    begun = [path.name for path in (place / "run").glob("15*")]
+    assert begun and "15" not in begun
     assert float(whole[20][0]) < float(whole[5][0])
     shutil.copytree(place / "run", place / "other")
 
     # From another folder than its own.
     resumed = python(place / "train.py", *RUN, cwd=place.parent)
     assert "devices: 8, steps done: 10," in resumed.stdout, resumed.stderr
-    assert numbers(resumed) == {n: whole[n] for n in (15, 20)}
+    assert numbers(resumed.stdout) == {n: whole[n] for n in (15, 20)}
     assert python("-c", "import snippets").returncode
 
     devices = OTHER[model]
     other = python("train.py", *RUN, "--devices", devices, "--folder", "other")
     assert f"devices: {devices}, steps done: 10," in other.stdout, other.stderr
-    for step, found in numbers(other).items():
+    for step, found in numbers(other.stdout).items():
         expected = np.array(whole[step], np.float32)
         np.testing.assert_allclose(np.array(found, np.float32), expected, rtol=2e-3)
-    assert [*numbers(other)] == [15, 20]
+    assert [*numbers(other.stdout)] == [15, 20]
 
     tested = python("-m", "pytest", "-q", "-p", "no:cacheprovider")
     assert tested.returncode == 0 and "3 passed" in tested.stdout, tested.stdout
+
+
+def test_two_processes_train_as_one_does_and_one_of_them_says_so(project):
+    place, python = project("mlp")
+    program = "import sys, train; sys.stdout = sys.stderr; train.main()"
+    command = [sys.executable, "-c", program, *RUN, "--devices", "2", "--folder", "both"]
+    with launcher.reserved_port() as port:
+        common = launcher.clean_environment(place, 2)
+        common |= {"COORDINATOR": f"localhost:{port}", "PROCESSES": "2"}
+        own = [common | {"JOB_COMPLETION_INDEX": str(number)} for number in range(2)]
+        first, second = launcher.run_together([command] * 2, own, place, limit=600, grace=60)
+    assert first.status == second.status == 0, first.text + second.text
+    alone = numbers(python("train.py", *RUN, "--devices", 4, "--folder", "alone").stdout)
+    for step, found in numbers(first.text).items():
+        np.testing.assert_allclose(
+            np.array(found, np.float32), np.array(alone[step], np.float32), rtol=2e-3
+        )
+    assert [*numbers(first.text)] == [5, 10, 15, 20] and not numbers(second.text)
 
 
 def given(folder, words=""):
@@ -125,7 +148,7 @@ def small(monkeypatch):
 
     def of(*sizes):
         network = lambda rngs: steps.NnxMlp(sizes, rngs=rngs)  # noqa: E731
-        monkeypatch.setattr(train, "network", network)
+        monkeypatch.setattr(state, "network", network)
 
     monkeypatch.setattr(train, "devices_of", lambda count: jax.devices()[:count])
     of(64, 16, 10)
@@ -152,6 +175,109 @@ def test_microbatches_and_bfloat16_train_alike(small, tmp_path, words):
     plain = train.run(given(tmp_path / "plain"), devices)
     other = train.run(given(tmp_path / "other", words), devices)
     np.testing.assert_allclose(other, plain, rtol=2e-2 if "16" in words else 1e-4)
+
+
+def test_replicated_parameters_train_like_sharded_ones_and_take_over_their_checkpoint(
+    small, tmp_path
+):
+    devices = jax.devices()
+    whole = train.run(given(tmp_path / "whole"), devices)
+    train.run(given(tmp_path / "parts"), devices, until=2)
+    rest = train.run(given(tmp_path / "parts", "--sharding data"), devices)
+    np.testing.assert_allclose(rest, whole[2:], rtol=1e-4)
+    mesh = jax.make_mesh((8,), ("data",))
+    held = {}
+    for kind in ("fsdp", "data"):
+        shapes = state.state_on(mesh, make_optimizer(4), kind)
+        sizes = [x.sharding.shard_shape(x.shape) for x in jax.tree.leaves(shapes["params"])]
+        held[kind] = sum(map(math.prod, sizes))
+    assert held == {"fsdp": (64 * 16 + 16 * 10 + 16) / 8 + 10, "data": 64 * 16 + 16 * 10 + 26}
+
+
+def test_the_next_batch_is_made_while_a_step_runs(small, tmp_path, monkeypatch):
+    """On a CPU a step waits for the one before only after that."""
+    said, batch_of = [], rows.batch_of
+    functions_of, wait = train.functions_of, jax.block_until_ready
+
+    def made(data, number, *given):
+        said.append(f"made {number}")
+        return batch_of(data, number, *given)
+
+    def functions(options, optimizer):
+        step, testing = functions_of(options, optimizer)
+
+        def taken(**given):
+            said.append("step")
+            return step(**given)
+
+        return taken, testing
+
+    def waited(values):
+        said.extend(["wait"] * len(values))
+        return wait(values)
+
+    monkeypatch.setattr(rows, "batch_of", made)
+    monkeypatch.setattr(train, "functions_of", functions)
+    monkeypatch.setattr(state.jax, "block_until_ready", waited)
+    train.run(given(tmp_path, "--every 4"), jax.devices()[:2])
+    assert " ".join(said) == ("made 0 made 1 step made 2 wait step made 3 wait step wait step")
+
+
+def test_the_best_checkpoint_is_kept_beside_the_newest(small, tmp_path, monkeypatch, capsys):
+    """Also where a later loss is NaN. A resumed run takes the newest."""
+    devices, evaluated = jax.devices()[:2], train.evaluated
+    with pytest.raises(SystemExit, match=r"nothing is saved in .*: train it"):
+        train.run(given(tmp_path, "--best"), devices)
+    losses = iter([3.0, 1.0, np.nan, 4.0, 5.0, 6.0])
+    monkeypatch.setattr(train, "evaluated", lambda *_: next(losses))
+    train.run(given(tmp_path, "--steps 6 --every 1"), devices, until=5)
+    assert {path.name for path in tmp_path.iterdir()} == {"2", "4", "5"}
+    assert len(train.run(given(tmp_path, "--steps 6 --every 1"), devices)) == 1
+    assert {path.name for path in tmp_path.iterdir()} == {"2", "5", "6"}
+    monkeypatch.setattr(train, "evaluated", evaluated)
+    train.run(given(tmp_path / "again", "--steps 6"), devices, until=2)
+    of_two = re.search(r"test (\S+),", capsys.readouterr().out.splitlines()[-1])[1]
+    assert not len(train.run(given(tmp_path, "--steps 6 --best"), devices[:1]))
+    first, line = capsys.readouterr().out.splitlines()
+    assert "devices: 1, steps done: 2," in first
+    assert float(line.removeprefix("test ")) == pytest.approx(float(of_two), rel=1e-4)
+
+
+def test_the_share_of_a_peak_is_that_of_the_matmuls(small, tmp_path, monkeypatch, capsys):
+    """A clock that says that two steps have taken a second; without a peak no share is said."""
+    clock = itertools.count()
+    monkeypatch.setattr(train.time, "perf_counter", lambda: next(clock))
+    flops = 6 * 16 * (64 * 16 + 16 * 10)
+    peak = 2 * flops / 1e12 / 2 / 0.125
+    train.run(given(tmp_path, f"--peak {peak}"), jax.devices()[:2], until=2)
+    train.run(given(tmp_path), jax.devices()[:2])
+    *_, with_peak, _, without = capsys.readouterr().out.splitlines()
+    assert with_peak.endswith(", 32 images/s, MFU 12.5%")
+    assert without.endswith(", 32 images/s")
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_matmuls_of_each_model_are_counted_in_each_layer(name, monkeypatch):
+    """By hand: every multiplication of a weight, and those of attention."""
+    model = __import__(f"snippets.programs.start.{name}", fromlist=["network"])
+    monkeypatch.setattr(state, "network", model.network)
+    data = np.zeros((3, 64), np.int32 if name == "gpt" else np.float32)
+    labels = np.zeros((3, 64) if name == "gpt" else 3, np.int32)
+    options = train.parsed([])
+    optimizer = make_optimizer(4)
+    _, testing = state.functions_of(options, optimizer)
+    of = jax.eval_shape(lambda: state.first_state(jax.random.key(0), optimizer))
+    # Two layers of four matrices for attention, and of an MLP four or two times as wide.
+    length, width, wider = {"gpt": (64, 64, 4), "vit": (16, 32, 2)}.get(name, (0, 0, 0))
+    blocks = 2 * length * ((4 + 2 * wider) * width**2 + 2 * length * width)
+    ends = {
+        "gpt": 64 * 64 * 128,
+        "vit": 16 * 4 * 32 + 32 * 10,
+        "mlp": 64 * 128 + 128 * 128 + 128 * 10,
+        "resnet": 64 * 9 * 8 + 2 * 64 * 9 * 8 * 8 + 16 * 9 * (8 * 16 + 16 * 16 + 8 * 16) + 16 * 10,
+    }
+    share = state.share_of_peak(testing, of, (data, labels), peak=1e-12)
+    assert share == 6 * 3 * (blocks + ends[name])
 
 
 @pytest.mark.parametrize("sizes", [(64, 24, 10), (64, 16, 16, 10)])
@@ -292,6 +418,7 @@ def test_the_command_writes_what_the_page_shows(command, tmp_path):
         assert "JAX, Measured" in content.splitlines()[0], name
         assert all(len(line) <= 79 for line in content.splitlines()), name
     assert "\nDEVICES = 4\n" in files["train.py"]
+    assert len(files["train.py"].splitlines()) <= 300
     project = tomllib.loads(files["pyproject.toml"])["project"]
     assert project["name"] == "my-model"
     assert "cd my-model" in done.stdout and done.stdout.count("\n    ") == 3

@@ -1,5 +1,8 @@
 """Batches of rows: an endless series to train with, and all rows once."""
 
+import collections
+
+import jax
 import numpy as np
 
 
@@ -33,3 +36,32 @@ def in_order(rows, size):
             )
             for part, value in zip(some, (0, -1), strict=True)
         )
+
+
+def on_devices(batch, mesh):
+    """Return a batch with its rows sharded over a mesh.
+
+    Each process brings the rows of its own devices.
+    """
+    count, own = jax.process_count(), jax.process_index()
+    by_rows = jax.NamedSharding(mesh, jax.P("data"))
+    return tuple(
+        jax.make_array_from_process_local_data(
+            by_rows, np.split(part, count)[own]
+        )
+        for part in batch
+    )
+
+
+def batches_ahead(rows, numbers, size, mesh):
+    """Yield the batches of some numbers, on the devices of a mesh.
+
+    The next batch is made, and on its way to the devices, before one is
+    taken.
+    """
+    ready = collections.deque()
+    for number in numbers:
+        ready.append(on_devices(batch_of(rows, number, size), mesh))
+        if len(ready) == 2:
+            yield ready.popleft()
+    yield from ready

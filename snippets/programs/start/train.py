@@ -13,31 +13,24 @@ import time
 
 import jax
 import numpy as np
-import optax
 import orbax.checkpoint as ocp
-from flax import nnx
 
-from snippets.models.steps import (
-    accumulated,
-    cross_entropy,
-    gradient_of,
-    in_bfloat16,
-    make_step,
-    split_nnx,
-)
+from snippets.models.checkpoints import best_and_newest
 from snippets.processes.cluster import join_by_launcher
 from snippets.programs.start.images import OPTIONS, UNIT, load
-from snippets.programs.start.mlp import network
-from snippets.programs.start.rows import batch_of, in_order
-from snippets.project.gpt import make_optimizer
-from snippets.training.sharded_parameters import (
-    gathered,
-    in_shards,
-    sharded_over,
+from snippets.programs.start.rows import batches_ahead, in_order
+from snippets.programs.start.state import (
+    evaluated,
+    first_state,
+    functions_of,
+    share_of_peak,
+    state_on,
+    take_steps,
 )
+from snippets.project.gpt import make_optimizer
+from snippets.training.sharded_parameters import in_shards
 
 DEVICES = 8
-STATE = "params", "stats", "opt_state"
 
 
 def positive(text):
@@ -51,24 +44,28 @@ def parsed(words=None):
     """Return the options in the words of a command line."""
     parser = argparse.ArgumentParser(description="Train the model.")
     folder = pathlib.Path(sys.argv[0]).with_name("run")
-    for name, default, about in (
-        ("--steps", 1000, "of the whole run, also where it is resumed"),
-        ("--batch", 64, "rows of a step, on all devices together"),
-        ("--parts", 1, "microbatches into which a device cuts its rows"),
-        ("--every", 100, "steps between two lines, and two checkpoints"),
-        ("--devices", DEVICES, "of a CPU; of others, all are taken"),
-    ):
+    valued = {
+        "--steps": (positive, 1000, "of the whole run, also when resumed"),
+        "--batch": (positive, 64, "rows of a step, on all devices together"),
+        "--parts": (positive, 1, "microbatches of the rows of a device"),
+        "--every": (positive, 100, "steps from one line and save to the next"),
+        "--devices": (positive, DEVICES, "of a CPU; of others, all are taken"),
+        "--peak": (float, 0.0, "TFLOP/s of a device, for MFU; 0: no MFU"),
+        "--folder": (pathlib.Path, folder, "of the checkpoints"),
+    }
+    for name, (kind, default, about) in valued.items():
         text = f"{about} ({default})"
-        parser.add_argument(name, type=positive, default=default, help=text)
+        parser.add_argument(name, type=kind, default=default, help=text)
+    text = "fsdp: of rows and parameters, data: of rows (fsdp)"
     parser.add_argument(
-        "--folder",
-        type=pathlib.Path,
-        default=folder,
-        help=f"of the checkpoints ({folder})",
+        "--sharding", choices=["fsdp", "data"], default="fsdp", help=text
     )
-    parser.add_argument(
-        "--bfloat16", action="store_true", help="compute the model in it"
-    )
+    flags = {
+        "--bfloat16": "compute the model in it",
+        "--best": "only print the test loss of the best checkpoint",
+    }
+    for name, about in flags.items():
+        parser.add_argument(name, action="store_true", help=about)
     for name, about in OPTIONS.items():
         parser.add_argument(name, help=about)
     return parser.parse_args(words)
@@ -112,63 +109,16 @@ def check(options, devices, rows, manager):
         )
 
 
-def on_devices(batch, mesh):
-    """Return a batch with its rows sharded over a mesh.
-
-    Each process brings the rows of its own devices.
-    """
-    count, own = jax.process_count(), jax.process_index()
-    by_rows = jax.NamedSharding(mesh, jax.P("data"))
-    return tuple(
-        jax.make_array_from_process_local_data(
-            by_rows, np.split(part, count)[own]
-        )
-        for part in batch
-    )
-
-
-def with_norm(gradient):
-    """Return the gradient; its value becomes (mean, norm of the gradients)."""
-
-    def both(params, stats, batch):
-        (value, stats), grads = gradient(params, stats, batch)
-        return ((value, optax.tree.norm(grads)), stats), grads
-
-    return both
-
-
-def first_state(key, optimizer):
-    """Return all that a step reads and changes: a dict with keys `STATE`."""
-    _, params, stats = split_nnx(network(nnx.Rngs(key)))
-    state = params, stats, optimizer.init(params)
-    return dict(zip(STATE, state, strict=True))
-
-
-def state_on(mesh, optimizer):
-    """Return shapes, dtypes and shardings of the state, as a pytree.
-
-    Parameters and optimizer state are sharded, statistics replicated.
-    """
-    make = functools.partial(first_state, optimizer=optimizer)
-    shapes = jax.eval_shape(make, jax.random.key(0))
-    layout = sharded_over(mesh, shapes)
-    replicated = jax.NamedSharding(mesh, jax.P())
-    layout["stats"] = jax.tree.map(lambda _: replicated, shapes["stats"])
-    return jax.tree.map(
-        lambda x, sharding: jax.ShapeDtypeStruct(
-            x.shape, x.dtype, sharding=sharding
-        ),
-        shapes,
-        layout,
-    )
-
-
-def restored(manager, mesh, optimizer):
+def restored(options, mesh, manager, optimizer):
     """Return (steps done, state): the newest that was saved, or the first.
 
-    SystemExit where what was saved belongs to another model or optimizer.
+    With --best it is that of the smallest test loss. SystemExit where there
+    is none, and where what was saved has another model or optimizer.
     """
-    like, done = state_on(mesh, optimizer), manager.latest_step()
+    like = state_on(mesh, optimizer, options.sharding)
+    done = manager.best_step() if options.best else manager.latest_step()
+    if done is None and options.best:
+        raise SystemExit(f"nothing is saved in {manager.directory}: train it")
     if done is None:
         layout = jax.tree.map(lambda x: x.sharding, like)
         make = functools.partial(first_state, optimizer=optimizer)
@@ -184,35 +134,10 @@ def restored(manager, mesh, optimizer):
         ) from None
 
 
-def evaluated(loss, state, rows, size, mesh):
-    """Return the mean loss of all rows: a sum, divided by a count."""
-    sums = np.zeros(2)
-    for batch in in_order(rows, size):
-        batch = on_devices(batch, mesh)
-        total, (count, _) = loss(state["params"], state["stats"], batch)
-        sums += float(total), float(count)
-    return sums[0] / sums[1]
-
-
 def say(text):
     """Print a line at once, in one of all processes."""
     if jax.process_index() == 0:
         print(text, flush=True)
-
-
-def functions_of(options, optimizer):
-    """Return the step, and the loss without dropout, both compiled."""
-    apply, *_ = split_nnx(nnx.eval_shape(lambda: network(nnx.Rngs(0))))
-    apply = in_bfloat16(apply) if options.bfloat16 else apply
-    loss = gathered(cross_entropy(apply))
-    gradient = (
-        accumulated(loss, options.parts)
-        if options.parts > 1
-        else gradient_of(loss)
-    )
-    testing = cross_entropy(functools.partial(apply, train=False))
-    step = make_step(with_norm(gradient), optimizer)
-    return step, jax.jit(gathered(testing))
 
 
 def stretches(first, last, every):
@@ -227,54 +152,46 @@ def stretches(first, last, every):
     return itertools.pairwise([first, *ends, last])
 
 
-def take_steps(step, state, batches):
-    """Take a step for each batch.
-
-    Returns the state, and losses and norms of gradients, float32 (steps, 2).
-    On a CPU it waits for each step, which virtual devices need.
-    """
-    values = []
-    for batch in batches:
-        *new, value = step(**state, batch=batch)
-        state = dict(zip(STATE, new, strict=True))
-        values.append(value)
-        if jax.default_backend() == "cpu":
-            jax.block_until_ready(value)
-    return state, np.array(values, np.float32)
-
-
-def report(number, values, of_test, rate):
-    """Print the line of a step: its (loss, norm), the test loss, labels/s."""
+def report(number, values, of_test, rate, share):
+    """Print the line of a step: loss and norm, test loss, labels/s, MFU."""
     loss, norm = values
-    say(
-        f"step {number}: loss {loss:.6f}, test {of_test:.6f}, "
-        f"gradient {norm:.3f}, {rate:.0f} {UNIT}/s"
+    line = f"step {number}: loss {loss:.6f}, test {of_test:.6f}, "
+    line += f"gradient {norm:.3f}, {rate:.0f} {UNIT}/s"
+    say(f"{line}, MFU {share:.1%}" if share else line)
+
+
+def save(manager, number, state, of_test, options):
+    """Save the state after a step; a test loss of NaN is the worst."""
+    manager.save(
+        number,
+        args=ocp.args.StandardSave(state),
+        metrics={"loss": np.nan_to_num(of_test, nan=np.inf)},
+        custom_metadata={"batch": options.batch},
     )
 
 
 def train(options, mesh, manager, until):
-    """Train from the newest checkpoint on; return the losses, float32.
-
-    Each is the loss before its step.
-    """
+    """Train on from a checkpoint; return float32 losses before each step."""
     training, test = load(options)
     check(options, mesh.size, len(training[0]), manager)
-    optimizer, losses = make_optimizer(options.steps), []
+    optimizer, size, losses = make_optimizer(options.steps), options.batch, []
     step, testing = functions_of(options, optimizer)
-    first, state = restored(manager, mesh, optimizer)
+    first, state = restored(options, mesh, manager, optimizer)
     say(f"devices: {mesh.size}, steps done: {first}, {manager.directory}")
-    size = options.batch * training[1][0].size
+    if options.best:
+        say(f"test {evaluated(testing, state, test, size, mesh):.6f}")
+        return np.zeros(0, np.float32)
+    batches = batches_ahead(training, range(first, until), size, mesh)
+    one = next(in_order(training, size))
+    share = share_of_peak(testing, state, one, options.peak * mesh.size)
     for begin, end in stretches(first, until, options.every):
-        start, numbers = time.perf_counter(), range(begin, end)
-        drawn = (batch_of(training, n, options.batch) for n in numbers)
-        batches = (on_devices(batch, mesh) for batch in drawn)
-        state, values = take_steps(step, state, batches)
-        rate = len(values) * size / (time.perf_counter() - start)
-        of_test = evaluated(testing, state, test, options.batch, mesh)
-        report(end, values[-1], of_test, rate)
-        known = {"batch": options.batch}
-        args = ocp.args.StandardSave(state)
-        manager.save(end, args=args, custom_metadata=known)
+        own = itertools.islice(batches, end - begin)
+        start = time.perf_counter()
+        state, values = take_steps(step, state, own)
+        rate = len(values) / (time.perf_counter() - start)
+        of_test = evaluated(testing, state, test, size, mesh)
+        report(end, values[-1], of_test, rate * one[1].size, rate * share)
+        save(manager, end, state, of_test, options)
         losses.extend(values[:, 0])
     return np.array(losses, np.float32)
 
@@ -287,12 +204,12 @@ def run(options, devices, until=None):
     """
     axes = (jax.sharding.AxisType.Explicit,)
     mesh = jax.sharding.Mesh(devices, ("data",), axis_types=axes)
-    keep = ocp.CheckpointManagerOptions(max_to_keep=2)
-    folder = options.folder.absolute()
-    with (
-        jax.set_mesh(mesh),
-        ocp.CheckpointManager(folder, options=keep) as manager,
-    ):
+    keep = ocp.CheckpointManagerOptions(**best_and_newest(2))
+    of_state = ocp.StandardCheckpointHandler()
+    saved = ocp.CheckpointManager(
+        options.folder.absolute(), options=keep, item_handlers=of_state
+    )
+    with jax.set_mesh(mesh), saved as manager:
         return train(options, mesh, manager, until or options.steps)
 
 
