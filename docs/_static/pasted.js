@@ -68,7 +68,7 @@
     [/501\/transfer-guard|transfer_guard/, "pitfalls/debugging.html#hidden-copies-to-the-device", "the transfer guard"],
     [/101\/state|stateful/, "learn/state.html", "state in JAX"],
     [/101\/pytrees|pytrees\.html/, "pitfalls/static_arguments.html#two-pytrees-that-do-not-match", "pytrees that do not match"],
-    [/101\/random|random-numbers|jax\.random/, "start/random_keys.html", "keys"],
+    [/101\/random|random-numbers|jax\.random|typed-keys/, "start/random_keys.html", "keys"],
     [/101\/default_dtypes|current-gotchas|Common_Gotchas|default_dtypes/, "start/arrays.html#dtypes-32-bits-unless-you-ask", "float64 and float32"],
     [/type_promotion/, "pitfalls/numbers.html#mixed-dtypes", "mixed dtypes"],
     [/rank_promotion/, "pitfalls/shapes.html", "shapes that do not fit"],
@@ -80,11 +80,9 @@
     [/201\/aot/, "tracing/first_step.html#compiling-beforehand", "compiling beforehand"],
     [/301\/custom-|custom_jvp|custom_vjp/, "pitfalls/derivatives.html", "rules of your own"],
     [/301\/remat|gradient-checkpointing|jax\.checkpoint/, "models/memory.html#recompute-activations", "recomputing activations"],
-    [/101\/transformations/, "tracing/tracing.html", "tracing"],
-    [/typed-keys/, "start/random_keys.html", "keys"],
     [/nan-where/, "pitfalls/control_flow.html#fix-3-jnp-where", "where and nan"],
     [/installation\.html/, "pitfalls/installing.html", "installing JAX"],
-    [/201\/jit|jit-compilation/, "tracing/tracing.html", "tracing"],
+    [/101\/transformations|201\/jit|jit-compilation/, "tracing/tracing.html", "tracing"],
     [/internals\/constants/, "jaxprs/reading.html#arrays-from-outside", "arrays that become constants"],
     [/migrate_pmap/, "devices/pmap.html", "pmap, and what replaces it"],
     [/pallas/, "compiled/kernels.html", "kernels in Pallas"],
@@ -142,6 +140,7 @@
     [/memory space vmem|exceeded vmem|vmem capacity|scoped vmem/i, () => ["This is VMEM, the fast memory of one core of a TPU, not the memory of the device: a kernel asks for more than its limit. Give it smaller blocks, or a higher ", code("vmem_limit_bytes"), " in its ", code("pltpu.CompilerParams"), "; ", link("compiled/kernels.html", "Kernels in Pallas"), " has such kernels."], true],
     [/RESOURCE_EXHAUSTED[^]*(?:pinned_host|host memory|host allocator)/, () => ["This is memory of the host, not of the device: what was offloaded to ", code("pinned_host"), " doesn't fit there."], true],
     [/^Fatal Python error: Segmentation fault|\bSIGSEGV\b|^(?:zsh: )?Illegal (?:hardware )?instruction|illegal hardware instruction|Segmentation fault \(core dumped\)/im, () => ["Compiled code has crashed, and Python says nothing of it. Run it with ", code("python -X faulthandler"), " to see your line. Usual causes: packages of versions that don't fit, and a program for another processor: ", link("pitfalls/installing.html", "see installing JAX"), "."], true],
+    [/DLL load failed while importing (\w+)/, ([, name]) => ["Windows finds no library that ", code(name), " needs, or an older one that another package has loaded before. Install the newest Microsoft Visual C++ Redistributable, and import JAX first: ", link("pitfalls/installing.html", "see installing JAX"), "."], true],
     [/cpu_aot_loader|Machine type used for XLA:CPU compilation doesn't match/, () => ["The cache on disk holds a program that was compiled for another processor. The program goes on; if it is killed by SIGILL, delete the cache: ", link("tracing/first_step.html#compiling-once-for-many-runs", "the cache on disk"), "."], true],
     [/\b([\w.]+\.(?:cc|h)):\d+\] (?:Check failed|Non-OK-status)/, ([, file]) => ["XLA, or a library below it, has ended the process: a check of its own in ", code(file), " has failed. That is a fault of the compiler, not of your program: ", link(FAILS, "what to do when the compiler fails"), "."], true],
     [/The '(\w+)' attribute is not available on traced array/, ([, name]) => ["A traced array is on no device yet, so it has no ", code(name), " under ", code("jit"), ". With explicit axes its type has one, ", code("jax.typeof(x).sharding"), "; with automatic axes the compiler chooses later: ", code("jax.debug.inspect_array_sharding(x, callback=print)"), " shows it."], true],
@@ -176,7 +175,7 @@
   const STATUS = /^\s*(?:INTERNAL|UNIMPLEMENTED|INVALID_ARGUMENT|FAILED_PRECONDITION|NOT_FOUND|UNKNOWN|ABORTED): /;
 
   const MISSES = /TRACING CACHE MISS|PERSISTENT COMPILATION CACHE MISS|Finished (?:tracing|XLA compilation)|Compiling \S+ with global shapes/;
-  const LOGGED = /^(?:[IW]\d{4} [\d:.]+|(?:INFO|WARNING|DEBUG)[: ]|20\d\d-\S+ [\d:.,]+:? [IW] )/;
+  const LOGGED = /^(?:[IW](?:\d{4} [\d:.]+| \S+:\d+\])|(?:INFO|WARNING|DEBUG)[: ]|20\d\d-\S+ [\d:.,]+:? [IW] )/;
 
   const packagesOf = (text) => [...text.matchAll(PACKAGE)].map(([, name]) => name);
 
@@ -208,16 +207,15 @@
     return ["Look at the last line of the traceback that is not JAX's: if it is a package's, update it."];
   };
 
-  const tooOld = (name, since) => [
-    code(name), ` is newer than your JAX: JAX ${since} has it. Update JAX, which may need a newer Python.`,
-  ];
+  const tooOld = (name, since) => [code(name), ` is newer than your JAX: JAX ${since} has it. Update JAX, which may need a newer Python.`];
 
   // What every version has: the installed one is older than them, or is not whole.
-  const hasAlways = (module, name) => name && (window.book.jaxAlways?.names[module] ?? "").split(" ").includes(name);
   const always = (name, { oldest, newest }, hedge = "") => [
     `${hedge}Every JAX from ${oldest} to ${newest} has `, code(name), ": yours is older, or only half installed, or Python has found another folder or file that is called jax. Print ",
     code("jax.__version__, jax.__path__"), ", and update JAX with ", code("pip install -U jax"), ".",
   ];
+
+  const before = (full) => Object.keys(OLD).filter((each) => `${full}.`.startsWith(`${each}.`)).at(-1);
 
   // What is known of a name of JAX: that it is gone, that it is new, that it was never public.
   const ofName = (module, name, text, { gone, modules, oldest, newest, new: fresh }) => {
@@ -225,16 +223,16 @@
     const whole = Object.keys(modules).filter((each) => `${full}.`.startsWith(`${each}.`)).at(-1);
     const row = name && rowOf(gone, module, name);
     const came = name && rowOf(fresh, module, name);
-    const old = Object.keys(OLD).filter((each) => `${full}.`.startsWith(`${each}.`)).at(-1);
+    const old = before(full);
     if (/\b_src\b|^jaxlib\._|\._/.test(full)) {
       return [code(full), " is private: JAX changes it without notice. ", ...updating(text)];
     }
     if (row) {
-      const [, since, exact, way] = row;
+      const [, since, exact, way, came] = row;
       const write = TODAY[full] ?? way.replaceAll("…", name);
       const told = write ? [TODAY[full] ? ["Write ", code(write)] : [`JAX says: ${write}`], ". "] : [];
       const when = exact ? ` since JAX ${exact}` : `: JAX ${since || oldest} has it no more`;
-      return [code(full), ` is gone${when}. `, ...told.flat(), ...updating(text)];
+      return [code(full), `${came ? ` came after JAX ${oldest} (JAX ${came} has it), and` : ""} is gone${when}. `, ...told.flat(), ...updating(text)];
     }
     if (came) return tooOld(full, came[1]);
     if (whole && modules[whole][1]) return tooOld(whole, modules[whole][0]);
@@ -245,7 +243,9 @@
     }
     if (old) return [code(old), ` is gone since JAX ${OLD[old][0]}. Write `, code(OLD[old][1]), ". ", ...updating(text)];
     if (name && SELDOM.test(module)) {
-      return [code(full), ` neither came nor went from JAX ${oldest} to ${newest}: it is misspelt, or its module was not imported, which `, code("import jax"), " alone may not do. Write ", code(`from ${module} import ${name}`), ". ", ...updating(text)];
+      // Who imports a name from a module has the module.
+      const why = text.includes(`import name '${name}'`) ? [" it went before, or is misspelt. "] : [" it is misspelt, or its module was not imported, which ", code("import jax"), " alone may not do. Write ", code(`from ${module} import ${name}`), ". "];
+      return [code(full), ` neither came nor went from JAX ${oldest} to ${newest}:`, ...why, ...updating(text)];
     }
     return [`No version of JAX from ${oldest} to ${newest} has `, code(full), ". It is older, or misspelt. ", ...updating(text)];
   };
@@ -318,14 +318,15 @@
       const moved = rowOf(gone, module, name) || rowOf(fresh, module, name);
       const full = name ? `${module}.${name}` : module;
       const modules = window.book.jaxAlways.modules.split(" ");
-      if (!moved && (hasAlways(module, name) || modules.includes(full))) {
+      if (!moved && ((name && (window.book.jaxAlways.names[module] ?? "").split(" ").includes(name)) || modules.includes(full))) {
         return { said: always(full, window.book.jaxNames), nothing: true };
       }
       const own = !moved && habit(name);
       if (own) return { said: own, nothing: true };
       const said = ofName(module, name, text, window.book.jaxNames);
       // Of what warns, or is in no list, no entry is sure.
-      if (/Warning$/.test(type) || (!moved && SELDOM.test(module) && name)) return { doubt: true, said };
+      const seldom = !moved && !before(full) && /attribute/.test(row) && name && SELDOM.test(module);
+      if (/Warning$/.test(type) || seldom) return { doubt: true, said };
       return { row: core ? "AttributeError: module 'jax.core' has no attribute" : row, said };
     }
     const [, called, parameter] = argument;
@@ -377,8 +378,9 @@
     const calls = other === "Python" && /missing \d+ required|takes (?:from )?\d+/.test(line);
     if (calls) sentences.push(["Look at the function that you pass to JAX: ", code("fori_loop"), " calls it with ", code("(i, x)"), ", ", code("scan"), " with ", code("(carry, x)"), ", ", code("while_loop"), " with ", code("(x)"), ", and ", code("jit"), ", ", code("grad"), " and ", code("vmap"), " with what you pass."]);
     if (own) sentences.push([`This is an error of ${other} itself, not of JAX.`]);
+    if (!type && !message) sentences.push(["These are only the frames of a traceback. The lines after them say what the error is: paste them too."]);
     if (/Warning$/.test(type)) sentences.push(["This is a warning: the program goes on."]);
-    else if (!type && text.trim().split("\n").every((each) => LOGGED.test(each))) {
+    else if (!type && message && text.trim().split("\n").every((each) => LOGGED.test(each))) {
       sentences.push(["This is a line of a log, not an error: the program goes on."]);
     }
     // Where no entry is sure: whose text it is.

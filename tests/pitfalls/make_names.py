@@ -103,15 +103,17 @@ def repaired(asked):
 
 
 def changed(have, versions):
-    """Yield (name, since, came): each name that not all versions have.
+    """Yield (name, since, came, *first): each name that not all versions have.
 
-    `since` is the first version without it, or with it if it `came`.
+    `since` is the first version without it, or with it if it `came`; of what came and went, `first`
+    is the first with it.
     """
     for name in sorted(set().union(*have)):
         there = [name in each for each in have]
         turns = [n for n in range(1, len(there)) if there[n] != there[n - 1]]
         if turns:
-            yield name, versions[turns[-1]], there[-1]
+            first = [] if there[0] or there[-1] else [versions[turns[0]]]
+            yield name, versions[turns[-1]], there[-1], *first
 
 
 def advice(said, name):
@@ -217,14 +219,14 @@ def content(asked):
             kept = said.get(name, ("", ""))
             said[name] = (version or kept[0], told or kept[1])
     came_or_went = changed([set(each[1]) for each in asked], versions)
-    modules = {name: (since, came) for name, since, came in came_or_went}
+    modules = {name: (since, came) for name, since, came, *_ in came_or_went}
     have = repaired(asked)
     gone, new = [], []
-    for name, since, came in changed([set(each) for each in have], versions):
+    for name, since, came, *first in changed([set(each) for each in have], versions):
         if came and name.rpartition(".")[0] not in modules:
             new.append((name, since))
         if not came:
-            gone.append((name, since, *said.get(name, ("", ""))))
+            gone.append((name, since, *said.get(name, ("", "")), *first))
     # What warned in the oldest version already, and is in none.
     missing = said.keys() - {name for name, *_ in gone} - have[-1].keys()
     gone += [(name, "", *said[name]) for name in sorted(missing)]

@@ -285,6 +285,14 @@ def test_a_tpu_that_is_taken_and_one_that_is_not_there_are_told_apart(pasted, be
         ("ImportError: cannot import name 'api' from 'jax._src' (/a.py)", "import", "is private"),
         ("ImportError: cannot import name 'nothing' from 'jax' (/a.py)", "import", "No version"),
         ("ModuleNotFoundError: No module named 'jax.experimental.maps'", "jax.config", "0.4.31"),
+        ("ImportError: cannot import name 'maps' from 'jax.experimental'", "import", "0.4.31"),
+        ("ImportError: cannot import name 'f' from 'jax.extend.core'", "import", "went before"),
+        (
+            "AttributeError: module 'jax.interpreters.xla' has no attribute 'DeviceArray'",
+            "'jax' has",
+            "0.4.11",
+        ),
+        ("AttributeError: module 'jax' has no attribute 'array_ref'", "'jax' has", "after JAX 0.4"),
         ("ModuleNotFoundError: No module named 'jaxlib.xla_extension'", "jax.config", "JAX 0.6.2"),
         ("ModuleNotFoundError: No module named 'jax.ffi'", "jax.config", "newer than your JAX"),
         ("TypeError: clip() got an unexpected keyword argument 'a_max'", "clip()", "max=…"),
@@ -313,7 +321,25 @@ def test_who_asks_for_what_is_gone_is_named(pasted):
         ("RuntimeError: mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)", "of PyTorch"),
         ("ValueError: shapes (3,) and (4,) not aligned: 3 (dim 0) != 4 (dim 0)", "of NumPy"),
         ("W0000 00:00:17.1 2 tfrt.cc:5] something that nobody has heard of", "line of a log"),
+        ("W external/xla/xla/dots.cc:5] something that nobody has heard of", "line of a log"),
         ("UserWarning: nobody has heard of it", "This is a warning"),
+        (
+            "ImportError: DLL load failed while importing _jax: A dynamic link library (DLL) "
+            "initialization routine failed.",
+            "Redistributable",
+        ),
+        (
+            ".venv/lib/python3.13/site-packages/equinox/__init__.py:3: in <module>\n"
+            "    from . import debug as debug\n"
+            ".venv/lib/python3.13/site-packages/equinox/internal/_noinline.py:185: in _Transform\n"
+            "    batch_axes: PyTree[batching.NotMapped | int]",
+            "only the frames of a traceback",
+        ),
+        (
+            'File "C:\\Users\\mia\\Lib\\site-packages\\brax\\envs.py", line 7, in step\n'
+            "ValueError: nobody has heard of it",
+            "The last line of the traceback is in brax",
+        ),
         ("ValueError: so. See https://docs.jax.dev/en/latest/201/gpu-memory.html.", "see memory."),
     ],
 )

@@ -3,15 +3,12 @@
   "use strict";
 
   const { element } = window.book;
-  const COMMON = new Set(
-    "a an and are as at be but by can did do does for from got has have if in is it its line must not of on or same such than that the then this to use used using was were when which while with you your".split(
-      " ",
-    ),
-  );
+  const COMMON = new Set("a an and are as at be but by can did do does for from got has have if in is it its line must not of on or same such than that the then this to use used using was were when which while with you your".split(" "));
   // Types that say little by themselves.
-  const PYTHONS =
-    /^(Arithmetic|Assertion|Attribute|Buffer|FloatingPoint|Import|Index|InvalidArgument|JaxRuntime|Key|Lookup|ModuleNotFound|Name|NotImplemented|OS|Overflow|Runtime|Syntax|Type|Value|ZeroDivision)Error$|^(Exception|INFO|WARNING|\w*Warning)$/;
+  const PYTHONS = /^(Arithmetic|Assertion|Attribute|Buffer|FloatingPoint|Import|Index|InvalidArgument|JaxRuntime|Key|Lookup|ModuleNotFound|Name|NotImplemented|OS|Overflow|Runtime|Syntax|Type|Value|ZeroDivision)Error$|^(Exception|INFO|WARNING|\w*Warning)$/;
   const HEAD = /\s*Traceback \(most recent call last\):?/g;
+  // A place in a file, and the code there.
+  const FRAME = /^(?: *File "[^"\n]*", line \d+.*|\S+\.py:\d+: in .*)(?:\n[ \t]+.*)*/gm;
   const LONGEST = 1500;
   const MOST = 4;
   const FEWEST = 0.17;
@@ -43,8 +40,7 @@
   const WORDS = 9;
 
   // What programs in C++ put before each line of their logs.
-  const STAMP =
-    /^(?:ERROR:[\w.]+:|(?:\[?\w{1,12}[:\]] |\([^)]*\) )?(?:[IWEF]\d{4} [\d:.]+ +\d+ |\d{4}-\d\d-\d\d[ T][\d:.,]+: [IWEF] )?[\w./]+\.(?:cc|h):\d+\] ?(?:.*\babsl::Status: )?)/;
+  const STAMP = /^(?:ERROR:[\w.]+:|(?:\[?\w{1,12}[:\]] |\([^)]*\) )?(?:[IWEF]\d{4} [\d:.]+ +\d+ |(?:\d{4}-\d\d-\d\d[ T][\d:.,]+: )?[IWEF] )?[\w./]+\.(?:cc|h):\d+\] ?(?:.*\babsl::Status: )?)/;
 
   // The errors that a text names, the last ones: their types, and what follows. Types that do not
   // end like one are known from the lists; a line of a log has none.
@@ -70,7 +66,7 @@
     });
     const lines = plain.split("\n").filter((line) => STAMP.test(line));
     const logged = [...new Set(lines.map((line) => line.replace(STAMP, "")))].slice(-MOST);
-    if (!found.length && !logged.length) return [{ type: "", message: plain.slice(-LONGEST) }];
+    if (!found.length && !logged.length) return [{ type: "", message: plain.replace(FRAME, "").replace(HEAD, "").trim().slice(-LONGEST) }];
     return [...logged.map((message) => ({ type: "", message })), ...found];
   };
 
@@ -274,12 +270,14 @@
       if (versions && isFirst) item.append(element("p", { className: "versions" }, versions));
     };
 
+    // Places in files are written alike on all systems.
+    const given = () => input.value.replace(/\\(?=[\w.-]+(?:\\|\.py\b))/g, "/");
     const show = () => {
       output.replaceChildren();
-      const text = input.value;
+      const text = given();
       if (!text.trim()) return;
       const error = errorsIn(text, known.kinds).at(-1);
-      const again = () => input.value === text && show();
+      const again = () => given() === text && show();
       // What a script of the site knows of a text besides.
       const more = window.book.pasted?.(text, error, again) ?? { sentences: [] };
       for (const sentence of more.sentences) {

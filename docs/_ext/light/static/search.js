@@ -128,14 +128,17 @@
   };
 
   const results = async (index, words) => {
-    const all = [...(await index.search(words)).results];
+    const ask = async (query) => (await index.search(query)).results;
+    const all = (await ask(words)).slice(0, SHOWN.page);
     const told = telling(words);
     const add = (more) => {
       const had = new Set(all.map(({ id }) => id));
       all.push(...more.filter(({ id }) => !had.has(id)));
     };
-    if (all.length < FEW && told.length) add((await index.search(told.join(" "))).results);
-    if (all.length < FEW && told.length > 1) add(await ofAny(index, told));
+    // Far down among many may be the page that has just these words, or all of them that mean much.
+    add((await ask(`"${words}"`)).slice(0, FEW));
+    if (told.length) add((await ask(told.join(" "))).slice(0, all.length < FEW ? SHOWN.page : FEW));
+    if (all.length < FEW && told.length > 1) add((await ofAny(index, told)).slice(0, SHOWN.page));
     return all;
   };
   // Pages with some of the words: rare words count for more.
@@ -187,7 +190,7 @@
           return true;
         }
         const asked = (await Promise.all(words.split(/\s+/).map((word) => meant(found, word)))).join(" ");
-        const all = (await results(found, asked)).slice(0, SHOWN.page);
+        const all = await results(found, asked);
         const data = await Promise.all(all.map((result) => result.data()));
         data.sort((one, other) => fitting(other, asked) - fitting(one, asked));
         const rows = await rowOf(words, all.length < FEW);
