@@ -161,14 +161,15 @@ def update_without_params(params):
     return optimizer.update(grads, opt_state)
 
 
-def with_warmup(rate, warmup, steps, largest):
+def with_warmup(rate, warmup, steps, largest, decay):
     """Return AdamW with clipped gradients and a rate that rises, then falls.
 
     The rate rises in `warmup` steps and falls to zero along a cosine.
     """
     schedule = optax.warmup_cosine_decay_schedule(0.0, rate, warmup, steps)
     return optax.chain(
-        optax.clip_by_global_norm(largest), optax.adamw(schedule)
+        optax.clip_by_global_norm(largest),
+        optax.adamw(schedule, weight_decay=decay),
     )
 
 

@@ -175,27 +175,28 @@ def test_an_average_needs_the_statistics_of_the_last_step():
 
 def test_a_schedule_with_clipping_as_in_pytorch():
     count = len(DATA)
-    optimizer = optimizers.with_warmup(1e-3, 4, count, 0.5)
+    optimizer = optimizers.with_warmup(1e-3, 4, count, 0.5, 1.0)
     _, losses = optimizers.losses_of(LOSS, optimizer, PARAMS, DATA)
     module = optimizers.torch_mlp(PARAMS)
-    in_torch = torch.optim.AdamW(module.parameters(), 1e-3, weight_decay=1e-4)
+    in_torch = torch.optim.AdamW(module.parameters(), 1e-3, weight_decay=1.0)
     schedule = optimizers.torch_warmup(in_torch, 4, count)
     expected = optimizers.train_torch(module, in_torch, DATA, 0.5, schedule)
     np.testing.assert_allclose(losses, expected, rtol=1e-4)
-    unclipped = optimizers.losses_of(
-        LOSS, optimizers.with_warmup(1e-3, 4, count, 1e9), PARAMS, DATA
-    )[1]
-    assert not np.allclose(losses, unclipped, rtol=1e-4)
+    for largest, decay in (1e9, 1.0), (0.5, 0.0):
+        other = optimizers.with_warmup(1e-3, 4, count, largest, decay)
+        _, losses = optimizers.losses_of(LOSS, other, PARAMS, DATA)
+        assert not np.allclose(losses, expected, rtol=1e-4)
 
 
 def test_four_calls_of_multisteps_are_one_step_of_the_whole_batch():
-    optimizer = optimizers.in_steps(optax.adam(1e-3), 4)
+    optimizer = optimizers.in_steps(optax.sgd(0.1), 4)
     three, _ = optimizers.losses_of(LOSS, optimizer, PARAMS, DATA[:3])
     assert steps.largest_difference(three, PARAMS) == 0
     moved, _ = optimizers.losses_of(LOSS, optimizer, PARAMS, DATA[:4])
     four = [np.concatenate(arrays) for arrays in zip(*DATA[:4], strict=True)]
-    at_once, _ = optimizers.losses_of(LOSS, optax.adam(1e-3), PARAMS, [four])
+    at_once, _ = optimizers.losses_of(LOSS, optax.sgd(0.1), PARAMS, [four])
     assert steps.largest_difference(moved, at_once) < 1e-4
+    assert steps.largest_difference(at_once, PARAMS) > 1e-3
 
 
 def test_the_average_is_pytorchs_and_fits_into_a_module():
