@@ -42,8 +42,12 @@ FILES = {
         ],
     ),
     "train.py": ("The program", "project/start", ["programs.start.train"]),
+    "write.py": ("Writes text", "project/start", ["programs.start.write"]),
     "test_train.py": ("Its tests", "project/start", ["programs.start.test_train"]),
 }
+# The files that one model alone has.
+ALONE = {"write.py": "gpt"}
+PROGRAMS = "train.py", "write.py"
 # What the program imports from data.py and model.py is there for every model.
 SHARED = {
     **{("programs.start.images", name): "data" for name in ("OPTIONS", "UNIT", "load")},
@@ -93,6 +97,7 @@ def projects(root: pathlib.Path, course: Any) -> dict[str, str]:
                 for definition in names.split() or source_of(module).defined
             ]
             for name, (_, _, parts) in FILES.items()
+            if ALONE.get(name, model) == model
         }
         own = {each: name.removesuffix(".py") for name, of in wanted.items() for each in of}
         for name, definitions in wanted.items():
@@ -101,7 +106,7 @@ def projects(root: pathlib.Path, course: Any) -> dict[str, str]:
             module = course.Module(source_of, elsewhere, package="")
             for each in definitions:
                 module.take(*each)
-            tail = MAIN if name == "train.py" else ""
+            tail = MAIN if name in PROGRAMS else ""
             made[f"{model}/{name}"] = head(root, name, module) + module.body() + tail
         for name in DATA.get(data, []):
             made[f"{model}/{name}"] = (root / "docs" / "project" / name).read_text("utf8")

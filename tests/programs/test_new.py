@@ -19,6 +19,8 @@ from flax import nnx
 from snippets.models import steps
 from snippets.programs import launcher
 from snippets.programs.start import rows, state, text, train
+from snippets.programs.start import write as writing
+from snippets.project import gpt
 from snippets.project.gpt import make_optimizer
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -85,6 +87,32 @@ def project(package, tmp_path, monkeypatch):
 def numbers(text):
     """Return {step: loss, test loss and norm as they were printed}."""
     return {int(found[1]): found.groups()[1:4] for found in LINE.finditer(text)}
+
+
+def test_what_was_trained_writes_text(project):
+    _, python = project("gpt", devices=2)
+    none = python("write.py", "ROMEO:")
+    assert none.returncode == 1 and "nothing is saved in" in none.stderr
+    done = python("train.py", "--steps", 4, "--every", 2, "--batch", 8)
+    assert done.returncode == 0, done.stderr
+    said = {words: python("write.py", "ROMEO:", *words.split()) for words in ("", "--seed 1")}
+    texts = [each.stdout.removesuffix("\n") for each in said.values()]
+    assert [len(text) for text in texts] == [406, 406], said[""].stderr
+    assert all(text.startswith("ROMEO:") for text in texts) and texts[0] != texts[1]
+    assert "needs a character" in python("write.py", "").stderr
+
+
+def test_text_longer_than_the_model_s_positions_follows_from_the_last(monkeypatch):
+    monkeypatch.setattr(writing, "CONFIG", gpt.Config(length=8, width=16, layers=1))
+    monkeypatch.setattr(writing, "network", lambda rngs: gpt.NnxGpt(writing.CONFIG, rngs=rngs))
+    apply, *state = steps.split_nnx(writing.network(nnx.Rngs(0)))
+    for length in (1, 5, 8, 11):
+        text = np.arange(length, dtype=np.int32) + 60
+        found = writing.write.__wrapped__(*state, text, jax.random.key(0), 0.0, 12)
+        for token in found:
+            logits, _ = apply(*state, text[None, -8:], train=False)
+            assert token == logits[0, -1].argmax()
+            text = np.append(text, token)
 
 
 @pytest.mark.parametrize("model", MODELS)

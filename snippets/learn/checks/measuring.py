@@ -32,9 +32,9 @@ class Device:
         """Return what has a method `compile`, as a jitted function does."""
 
         def compiled():
-            if jnp.shape(x) not in self.compiled:
+            if np.shape(x) not in self.compiled:
                 self.now += self.compilation
-            self.compiled.add(jnp.shape(x))
+            self.compiled.add(np.shape(x))
             return self
 
         return types.SimpleNamespace(compile=compiled)
