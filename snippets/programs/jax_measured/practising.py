@@ -34,7 +34,10 @@ class Lesson:
         self.exercises = re.findall(
             r"^def check_(\w+)", self.part("checks"), re.MULTILINE
         )
-        self.file = folder / f"{self.number:02}_{self.name}.py"
+        # The reader may have begun it before a new lesson moved its number.
+        begun = sorted(folder.glob(f"[0-9][0-9]_{self.name}.py"))
+        numbered = folder / f"{self.number:02}_{self.name}.py"
+        self.file = begun[0] if begun else numbered
 
     def part(self, kind):
         """Return the text of another module of this lesson."""
