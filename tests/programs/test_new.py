@@ -102,14 +102,13 @@ def test_what_was_trained_writes_text(project):
     assert "needs a character" in python("write.py", "").stderr
 
 
-def test_text_longer_than_the_model_s_positions_follows_from_the_last(monkeypatch):
-    monkeypatch.setattr(writing, "CONFIG", gpt.Config(length=8, width=16, layers=1))
-    monkeypatch.setattr(writing, "network", lambda rngs: gpt.NnxGpt(writing.CONFIG, rngs=rngs))
-    apply, *state = steps.split_nnx(writing.network(nnx.Rngs(0)))
+def test_text_longer_than_the_model_s_positions_follows_from_the_last():
+    config = gpt.Config(length=8, width=16, layers=1)
+    apply, *state = steps.split_nnx(gpt.NnxGpt(config, rngs=nnx.Rngs(0)))
     for length in (1, 5, 8, 11):
         text = np.arange(length, dtype=np.int32) + 60
-        found = writing.write.__wrapped__(*state, text, jax.random.key(0), 0.0, 12)
-        for token in found:
+        key = jax.random.key(0)
+        for token in writing.write(apply, state, text, key, 0.0, config.length, 12):
             logits, _ = apply(*state, text[None, -8:], train=False)
             assert token == logits[0, -1].argmax()
             text = np.append(text, token)

@@ -38,20 +38,20 @@ def trained(folder):
     return jax.device_get((state["params"], state["stats"]))
 
 
-@jax.jit(static_argnames="count")
-def write(params, stats, prompt, key, temperature, count):
+@jax.jit(static_argnames=("apply", "length", "count"))
+def write(apply, state, prompt, key, temperature, length, count):
     """Return the `count` tokens that follow a prompt, int32 (count,).
 
-    The prompt is int32 (n,), with at least one token. The model reads the
-    last `CONFIG.length` tokens. At temperature 0 it takes the likeliest.
+    `state` has parameters and statistics. The prompt is int32 (n,), with at
+    least one token. The model reads the last `length` tokens. At temperature
+    0 it takes the likeliest.
     """
-    apply, *_ = split_nnx(nnx.eval_shape(lambda: network(nnx.Rngs(0))))
-    prompt, end = prompt[-CONFIG.length :], CONFIG.length - 1
-    window = jnp.pad(prompt, (0, CONFIG.length - len(prompt)))
+    prompt, end = prompt[-length:], length - 1
+    window = jnp.pad(prompt, (0, length - len(prompt)))
 
     def step(carry, position):
         window, last = carry
-        logits, _ = apply(params, stats, window[None], train=False)
+        logits, _ = apply(*state, window[None], train=False)
         token = draw(key, position, logits[:, last], temperature)[0]
         window = jnp.where(last < end, window, jnp.roll(window, -1))
         last = jnp.minimum(last + 1, end)
@@ -80,14 +80,14 @@ def main(words=None):
     if not (options.prompt and options.prompt.isascii()):
         parser.error("the prompt needs a character, and ASCII alone")
     prompt = np.frombuffer(options.prompt.encode("ascii"), np.uint8)
-    params, stats = trained(options.folder)
-    key = jax.random.key(options.seed)
+    apply, *_ = split_nnx(nnx.eval_shape(lambda: network(nnx.Rngs(0))))
     text = write(
-        params,
-        stats,
+        apply,
+        trained(options.folder),
         prompt.astype(np.int32),
-        key,
+        jax.random.key(options.seed),
         options.temperature,
+        CONFIG.length,
         options.count,
     )
     print(options.prompt + bytes(np.asarray(text, np.uint8)).decode("ascii"))
