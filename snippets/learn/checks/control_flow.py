@@ -31,9 +31,11 @@ def check_leaky(leaky):
         assert not np.allclose(found, values), mistake
     right = np.array([[-1, 2, 0], [0.4, -0.1, -2]])
     assert np.allclose(found, right), f"it returns {found}, not {right}"
-    assert np.allclose(jax.jit(leaky)(jnp.array([-3.0])), [-0.3]), (
-        f"of [-3.] it makes {jax.jit(leaky)(jnp.array([-3.0]))}, not [-0.3]"
-    )
+    for one in (jnp.array([-3.0]), jnp.array(-3.0)):
+        found = jax.jit(leaky)(one)
+        assert np.shape(found) == one.shape and np.allclose(found, -0.3), (
+            f"of {one} it makes {found}, not {0.1 * one}"
+        )
 
 
 def check_unit(unit):

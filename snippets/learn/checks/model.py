@@ -229,6 +229,11 @@ def check_last_layer_alone(last_layer_alone):
         optax.adamw(0.1, weight_decay=0.5),
         optax.chain(optax.clip_by_global_norm(1.0), optax.sgd(0.1)),
         optax.stateless(lambda grads, _: jax.tree.map(lambda g: g - 1, grads)),
+        optax.stateless(
+            lambda grads, params: jax.tree.map(
+                lambda g: g * optax.global_norm(params), grads
+            )
+        ),
     ):
         optimizer = last_layer_alone(own)
         state = first_state(optimizer, params)

@@ -62,8 +62,8 @@ def check_rows_of(rows_of):
         assert all(np.shape(pair) == (2,) for pair in found), (
             f"{of}a pair (start, stop) is wanted for each"
         )
-        assert all(n == int(n) for pair in found for n in pair), (
-            f"{of}there are no halves of rows"
+        assert all(hasattr(n, "__index__") for pair in found for n in pair), (
+            f"{of}a slice takes integers; divide by `//`"
         )
         sizes = [stop - start for start, stop in found]
         assert len(set(sizes)) == 1, (
@@ -135,7 +135,7 @@ def check_log_mean(log_mean):
         assert not texts[1], "process 1 writes as well"
         said = [re.findall(r"\d+(?:\.\d+)?", str(text)) for text in texts[0]]
         right = [[n, n + n**2 / 2] for n in range(0, steps, 10)]
-        assert [[float(n) for n in text] for text in said] == right, (
+        assert [sorted(map(float, text)) for text in said] == right, (
             f"of {steps} steps process 0 writes {texts[0]}; wanted are the "
             f"steps, each with its mean, {right}"
         )

@@ -12,6 +12,7 @@ def check_without(without):
     for values, i in (
         ([1.5, 2.5, 1.5, -4.0], 2),
         ([-1.5, 2.5, 3.0, -1.5, 2.5], 0),
+        ([7, 5], 1),
     ):
         x = jnp.array(values)
         right = np.where(np.arange(len(x)) == i, 0, x)

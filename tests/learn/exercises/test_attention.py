@@ -320,6 +320,16 @@ def by_adding_one(model, x):
     return all(jnp.allclose(model(x.at[i:].add(1))[:i], y[:i], atol=1e-5) for i in range(1, len(x)))
 
 
+def by_adding_one_exactly(model, x):
+    y = model(x)
+    return all(jnp.array_equal(model(x.at[i:].add(1))[:i], y[:i]) for i in range(1, len(x)))
+
+
+def by_noise(model, x):
+    y, noise = model(x), jax.random.normal(jax.random.key(0), x.shape)
+    return all(jnp.array_equal(model(x.at[i:].set(noise[i:]))[:i], y[:i]) for i in range(1, len(x)))
+
+
 def depends(model, x):
     return jnp.abs(jax.jacrev(model)(x)).sum(axis=(1, 3))
 
@@ -457,6 +467,7 @@ WRONG = [
     (CAUSAL, by_the_second_token, "in which the third of five tokens"),
     (CAUSAL, of_all_results, "it returns False for a model whose mask is causal"),
     (CAUSAL, of_shapes, "it returns True for a model without a mask"),
+    (CAUSAL, by_adding_one_exactly, "the norm removes what is added"),
     (CAUSAL, by_adding_one, "the norm removes what is added"),
     (CAUSAL, of_the_past, "it returns False for a model whose mask is causal"),
     (CAUSAL, of_themselves, "it returns False for a model whose mask is causal"),
@@ -479,7 +490,10 @@ RIGHT = [
     *((PORT, answer) for answer in (ported, by_unstacking, by_vmap)),
     (PORT, functools.partial(solutions.multihead)),
     (PORT, jax.jit(solutions.multihead, static_argnums=2)),
-    *((CAUSAL, answer) for answer in (token_by_token, by_prefixes, as_an_array, by_jacfwd)),
+    *(
+        (CAUSAL, answer)
+        for answer in (token_by_token, by_noise, by_prefixes, as_an_array, by_jacfwd)
+    ),
     *((CAUSAL, answer) for answer in (zeroed_in_turn, by_compiled_calls)),
 ]
 

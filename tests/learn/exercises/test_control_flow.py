@@ -68,6 +68,10 @@ def by_library(x):
     return jax.nn.leaky_relu(x, 0.1)
 
 
+def in_a_loop_over_rows(x):
+    return jnp.stack([jnp.where(row >= 0, row, 0.1 * row) for row in x])
+
+
 def by_a_mapped_cond(x):
     each = jax.vmap(lambda e: jax.lax.cond(e >= 0, lambda e: e, lambda e: 0.1 * e, e))
     return each(x.ravel()).reshape(x.shape)
@@ -471,6 +475,7 @@ def masked_in_a_loop_that_ends(f, x, tolerance, limit):
 WRONG = [
     (checks.check_leaky, exercises.leaky, "it raises ValueError: The truth value of an array"),
     (checks.check_leaky, by_cond, "it raises TypeError: Pred must be a scalar"),
+    (checks.check_leaky, in_a_loop_over_rows, "it raises TypeError: iteration over a 0-d array"),
     (checks.check_leaky, where_any, "since some are positive"),
     (checks.check_leaky, where_all, "since some are negative"),
     (checks.check_leaky, exchanged, "the sides are exchanged"),

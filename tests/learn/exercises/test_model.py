@@ -555,6 +555,7 @@ WRONG = [
     (checks.check_last_layer_alone, decay_taken_away, "the first layer moves"),
     (checks.check_last_layer_alone, masked_alone, "are its gradients: `optax.masked`"),
     (checks.check_last_layer_alone, zeros_after, "would count those of frozen layers"),
+    (checks.check_last_layer_alone, zeros_before_and_after, "would count those of frozen layers"),
     (checks.check_last_layer_alone, times_zero, "zero times infinity"),
     (checks.check_last_layer_alone, by_a_key_somewhere, '"middle" moves as well'),
     (checks.check_last_layer_alone, first_and_last, "it raises"),
@@ -579,7 +580,6 @@ RIGHT = [
     (checks.check_with_decay, decayed_by_hand),
     (checks.check_last_layer_alone, masked_twice),
     (checks.check_last_layer_alone, by_hand),
-    (checks.check_last_layer_alone, zeros_before_and_after),
     (checks.check_last_layer_alone, by_multi_transform),
 ]
 

@@ -115,6 +115,18 @@ def how_many(count, process, processes):
     return process * (count // processes), count // processes
 
 
+def as_floats(count, process, processes):
+    size = (count - count % processes) / processes
+    return process * size, (process + 1) * size
+
+
+def the_mean_first(losses, process, mean_over_processes, write):
+    for step in range(0, len(losses), 10):
+        mean = mean_over_processes(losses[step])
+        if process == 0:
+            write(f"a mean of {mean} in step {step}")
+
+
 def in_halves(count, process, processes):
     return process * count / processes, (process + 1) * count / processes
 
@@ -348,7 +360,8 @@ WRONG = [
     (checks.check_rows_of, backwards, "in the order of the processes"),
     (checks.check_rows_of, to_the_last, "`stop` is the row after the last"),
     (checks.check_rows_of, how_many, "all need equally many"),
-    (checks.check_rows_of, in_halves, "there are no halves of rows"),
+    (checks.check_rows_of, in_halves, "a slice takes integers"),
+    (checks.check_rows_of, as_floats, "a slice takes integers"),
     (checks.check_rows_of, of_four, "and could load 5"),
     (checks.check_rows_of, counted_from_one, "they begin with row 0"),
     (checks.check_rows_of, all_rows, "of 8 rows, 4 processes load [[0, 1]"),
@@ -396,6 +409,7 @@ RIGHT = [
     (checks.check_rows_of, by_divmod),
     (checks.check_log_mean, of_every_tenth),
     (checks.check_log_mean, means_first),
+    (checks.check_log_mean, the_mean_first),
     (checks.check_log_mean, with_a_writer),
     (checks.check_log_mean, by_continue),
     (checks.check_step_to_restore, in_a_loop),

@@ -196,6 +196,10 @@ def by_average(logits, targets):
     return jnp.average(losses_of(logits, targets), weights=(targets > -1).astype(float))
 
 
+def drawn_at_a_low_temperature(logits):
+    return jax.random.categorical(jax.random.key(0), logits / 0.1)
+
+
 def the_likeliest(key, logits, temperature, top):
     return logits.argmax(axis=1)
 
@@ -314,6 +318,8 @@ WRONG = [
     (checks.check_likeliest, lambda x: jnp.argsort(x, axis=1)[:, 0], "the least likely tokens"),
     (checks.check_likeliest, lambda x: jnp.argmax(jnp.abs(x), axis=1), "it returns ["),
     (checks.check_likeliest, lambda x: jnp.argmax(x[:3], axis=1) * 0 + 2, "not [0 0 1]"),
+    (checks.check_likeliest, lambda x: jnp.argmax(jnp.exp(x), axis=1), "of [[1000.125, 1000.0625"),
+    (checks.check_likeliest, drawn_at_a_low_temperature, "of [[1000.125, 1000.0625"),
     (checks.check_likeliest, lambda x: [int(row.argmax()) for row in x], "Concretization"),
     (
         checks.check_likeliest,

@@ -92,7 +92,15 @@ def without_by_product(x, i):
 
 
 def joined(x, i):
+    return jnp.concatenate([x[:i], jnp.zeros(1, x.dtype), x[i + 1 :]])
+
+
+def with_a_zero_of_float32(x, i):
     return jnp.concatenate([x[:i], jnp.zeros(1), x[i + 1 :]])
+
+
+def times_a_mask_of_float32(x, i):
+    return x * jnp.ones(len(x)).at[i].set(0)
 
 
 def without_decay(params, grads, rate, decay):
@@ -295,6 +303,16 @@ WRONG = [
     (checks.check_without, all_but_it, "it makes [0.  0.  1.5 0. ]"),
     (checks.check_without, as_integers, "it makes [ 1  2  0 -4]"),
     (checks.check_without, in_half_precision, "it makes one of float16"),
+    (
+        checks.check_without,
+        with_a_zero_of_float32,
+        "from an array of int32 it makes one of float32",
+    ),
+    (
+        checks.check_without,
+        times_a_mask_of_float32,
+        "from an array of int32 it makes one of float32",
+    ),
     (checks.check_without, all_equal_elements, "it makes [ 0.   2.5  0.  -4. ]"),
     (checks.check_without, by_min, "nothing has changed"),
     (checks.check_without, without_donated, "don't donate it"),

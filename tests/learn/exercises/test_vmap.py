@@ -169,6 +169,10 @@ def by_closures(xs, ys):
     return jax.vmap(lambda x: jax.vmap(lambda y: distance(x, y))(ys))(xs)
 
 
+def by_products_below_zero(xs, ys):
+    return jnp.sqrt((xs**2).sum(1)[:, None] + (ys**2).sum(1) - 2 * xs @ ys.T)
+
+
 def by_products(xs, ys):
     squares = (xs**2).sum(1)[:, None] + (ys**2).sum(1) - 2 * xs @ ys.T
     return jnp.sqrt(jnp.maximum(squares, 0))
@@ -418,6 +422,7 @@ WRONG = [
     (checks.check_distances, root_of_a_mean, "the root of a sum"),
     (checks.check_distances, of_three_coordinates, "from a point of four zeros"),
     (checks.check_distances, over_the_other_axis, "not (3, 3)"),
+    (checks.check_distances, by_products_below_zero, "of a point to itself is nan"),
     (checks.check_distances, exercises.distances, "three points need"),
     (checks.check_distances, jax.jit(exercises.distances), "stays a loop under `jit`"),
     (checks.check_distances, one_of_two_mapped, "stays a loop under `jit`"),
