@@ -183,4 +183,4 @@ def test_a_solution_is_that_of_the_lesson_with_the_exercise(package, capsys, nam
 def test_a_name_of_two_exercises_is_asked_back(package, capsys):
     assert package.practising.solution("train") == 2
     said = capsys.readouterr().err
-    assert said.startswith("lessons 3, ") and "and 14, " in said and "solution 3.train" in said
+    assert said.startswith("lessons 3, ") and "and 15, " in said and "solution 3.train" in said
