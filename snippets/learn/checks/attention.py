@@ -1,4 +1,4 @@
-"""Lesson 16, attention and the transformer block: what answers must do."""
+"""Lesson 17, attention and the transformer block: what answers must do."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Lesson 17, a small language model: what answers are checked for."""
+"""Lesson 18, a small language model: what answers are checked for."""
 
 import functools
 import math

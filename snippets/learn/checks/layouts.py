@@ -1,4 +1,4 @@
-"""Lesson 13, choosing a layout: what answers are checked for."""
+"""Lesson 14, choosing a layout: what answers are checked for."""
 
 import math
 import numbers

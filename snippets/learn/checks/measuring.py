@@ -1,4 +1,4 @@
-"""Lesson 15, measuring: what answers are checked for."""
+"""Lesson 16, measuring: what answers are checked for."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""Lesson 14, several processes: what answers are checked for."""
+"""Lesson 15, several processes: what answers are checked for."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Lesson 16, attention and the transformer block: four exercises."""
+"""Lesson 17, attention and the transformer block: four exercises."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Lesson 13, choosing a layout: four exercises."""
+"""Lesson 14, choosing a layout: four exercises."""
 
 import jax
 

@@ -1,4 +1,4 @@
-"""Lesson 15, measuring: three exercises."""
+"""Lesson 16, measuring: three exercises."""
 
 
 def seconds(clock, function, x):

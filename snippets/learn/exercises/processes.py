@@ -1,4 +1,4 @@
-"""Lesson 14, several processes: four exercises."""
+"""Lesson 15, several processes: four exercises."""
 
 import jax
 

@@ -1,4 +1,4 @@
-"""Lesson 17, a small language model: four exercises."""
+"""Lesson 18, a small language model: four exercises."""
 
 import jax
 import jax.numpy as jnp

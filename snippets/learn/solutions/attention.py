@@ -1,4 +1,4 @@
-"""Lesson 16, attention and the transformer block: solutions."""
+"""Lesson 17, attention and the transformer block: solutions."""
 
 import jax
 import jax.numpy as jnp

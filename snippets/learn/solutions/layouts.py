@@ -1,4 +1,4 @@
-"""Lesson 13, choosing a layout: solutions."""
+"""Lesson 14, choosing a layout: solutions."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Lesson 15, measuring: solutions."""
+"""Lesson 16, measuring: solutions."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Lesson 14, several processes: solutions."""
+"""Lesson 15, several processes: solutions."""
 
 import jax
 

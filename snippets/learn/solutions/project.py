@@ -1,4 +1,4 @@
-"""Lesson 17, a small language model: solutions."""
+"""Lesson 18, a small language model: solutions."""
 
 import jax
 import jax.numpy as jnp
