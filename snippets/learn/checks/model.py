@@ -231,7 +231,7 @@ def check_last_layer_alone(last_layer_alone):
         optax.stateless(lambda grads, _: jax.tree.map(lambda g: g - 1, grads)),
         optax.stateless(
             lambda grads, params: jax.tree.map(
-                lambda g: g * optax.global_norm(params), grads
+                lambda g: g * optax.tree.norm(params), grads
             )
         ),
     ):
