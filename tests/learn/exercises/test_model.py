@@ -407,6 +407,13 @@ def times_zero(optimizer):
     return optax.GradientTransformation(optimizer.init, update)
 
 
+def scaled_by_zero(optimizer):
+    def labels(params):
+        return {name: name if name == "last" else "frozen" for name in params}
+
+    return optax.partition({"last": optimizer, "frozen": optax.scale(0.0)}, labels)
+
+
 def by_a_key_somewhere(optimizer):
     def labels(params):
         return jax.tree.map_with_path(
@@ -556,7 +563,8 @@ WRONG = [
     (checks.check_last_layer_alone, masked_alone, "are its gradients: `optax.masked`"),
     (checks.check_last_layer_alone, zeros_after, "would count those of frozen layers"),
     (checks.check_last_layer_alone, zeros_before_and_after, "would count those of frozen layers"),
-    (checks.check_last_layer_alone, times_zero, "zero times infinity"),
+    (checks.check_last_layer_alone, times_zero, "gradients and parameters alone"),
+    (checks.check_last_layer_alone, scaled_by_zero, "zero times infinity"),
     (checks.check_last_layer_alone, by_a_key_somewhere, '"middle" moves as well'),
     (checks.check_last_layer_alone, first_and_last, "it raises"),
     (checks.check_last_layer_alone, labels_exchanged, "the last layer does not move"),
