@@ -3,9 +3,14 @@
   "use strict";
 
   const { element } = window.book;
-  const COMMON = new Set("a an and are as at be but by can did do does for from got has have if in is it its line must not of on or same such than that the then this to use used using was were when which while with you your".split(" "));
+  const COMMON = new Set(
+    "a an and are as at be but by can did do does for from got has have if in is it its line must not of on or same such than that the then this to use used using was were when which while with you your".split(
+      " ",
+    ),
+  );
   // Types that say little by themselves.
-  const PYTHONS = /^(Arithmetic|Assertion|Attribute|Buffer|FloatingPoint|Import|Index|InvalidArgument|JaxRuntime|Key|Lookup|ModuleNotFound|Name|NotImplemented|OS|Overflow|Runtime|Syntax|Type|Value|ZeroDivision)Error$|^(Exception|INFO|WARNING|\w*Warning)$/;
+  const PYTHONS =
+    /^(Arithmetic|Assertion|Attribute|Buffer|FloatingPoint|Import|Index|InvalidArgument|JaxRuntime|Key|Lookup|ModuleNotFound|Name|NotImplemented|OS|Overflow|Runtime|Syntax|Type|Value|ZeroDivision)Error$|^(Exception|INFO|WARNING|\w*Warning)$/;
   const HEAD = /\s*Traceback \(most recent call last\):?/g;
   // A place in a file, and the code there.
   const FRAME = /^(?: *File "[^"\n]*", line \d+.*|\S+\.py:\d+: in .*)(?:\n[ \t]+.*)*/gm;
@@ -40,7 +45,8 @@
   const WORDS = 9;
 
   // What programs in C++ put before each line of their logs.
-  const STAMP = /^(?:ERROR:[\w.]+:|(?:\[?\w{1,12}[:\]] |\([^)]*\) )?(?:[IWEF]\d{4} [\d:.]+ +\d+ |(?:\d{4}-\d\d-\d\d[ T][\d:.,]+: )?[IWEF] )?[\w./]+\.(?:cc|h):\d+\] ?(?:.*\babsl::Status: )?)/;
+  const STAMP =
+    /^(?:ERROR:[\w.]+:|(?:\[?\w{1,12}[:\]] |\([^)]*\) )?(?:[IWEF]\d{4} [\d:.]+ +\d+ |(?:\d{4}-\d\d-\d\d[ T][\d:.,]+: )?[IWEF] )?[\w./]+\.(?:cc|h):\d+\] ?(?:.*\babsl::Status: )?)/;
 
   // The errors that a text names, the last ones: their types, and what follows. Types that do not
   // end like one are known from the lists; a line of a log has none.
@@ -66,7 +72,10 @@
     });
     const lines = plain.split("\n").filter((line) => STAMP.test(line));
     const logged = [...new Set(lines.map((line) => line.replace(STAMP, "")))].slice(-MOST);
-    if (!found.length && !logged.length) return [{ type: "", message: plain.replace(FRAME, "").replace(HEAD, "").trim().slice(-LONGEST) }];
+    if (!found.length && !logged.length) {
+      const message = plain.replace(FRAME, "").replace(HEAD, "").trim();
+      return [{ type: "", message: message.slice(-LONGEST) }];
+    }
     return [...logged.map((message) => ({ type: "", message })), ...found];
   };
 
