@@ -6,9 +6,11 @@ import math
 import jax
 import numpy as np
 import optax
+import orbax.checkpoint as ocp
 from flax import nnx
 
 from snippets.jaxprs.reading import inner_jaxprs
+from snippets.models.checkpoints import best_and_newest
 from snippets.models.steps import (
     accumulated,
     cross_entropy,
@@ -39,6 +41,21 @@ def first_state(key, optimizer):
     _, params, stats = split_nnx(network(nnx.Rngs(key)))
     state = params, stats, optimizer.init(params)
     return dict(zip(STATE, state, strict=True))
+
+
+def mesh_over(devices):
+    """Return a mesh of devices, with one explicit axis, "data"."""
+    axes = (jax.sharding.AxisType.Explicit,)
+    return jax.sharding.Mesh(devices, ("data",), axis_types=axes)
+
+
+def checkpoints_in(folder, **options):
+    """Return the manager of a folder; it keeps the best and the newest two."""
+    return ocp.CheckpointManager(
+        folder.absolute(),
+        options=ocp.CheckpointManagerOptions(**best_and_newest(2), **options),
+        item_handlers=ocp.StandardCheckpointHandler(),
+    )
 
 
 def state_on(mesh, optimizer, sharding):

@@ -15,14 +15,15 @@ import jax
 import numpy as np
 import orbax.checkpoint as ocp
 
-from snippets.models.checkpoints import best_and_newest
 from snippets.processes.cluster import join_by_launcher
 from snippets.programs.start.images import OPTIONS, UNIT, load
 from snippets.programs.start.rows import batches_ahead, in_order
 from snippets.programs.start.state import (
+    checkpoints_in,
     evaluated,
     first_state,
     functions_of,
+    mesh_over,
     share_of_peak,
     state_on,
     take_steps,
@@ -202,14 +203,8 @@ def run(options, devices, until=None):
     It goes on from what the folder has, and ends with the step `until`, or
     that of the options.
     """
-    axes = (jax.sharding.AxisType.Explicit,)
-    mesh = jax.sharding.Mesh(devices, ("data",), axis_types=axes)
-    keep = ocp.CheckpointManagerOptions(**best_and_newest(2))
-    of_state = ocp.StandardCheckpointHandler()
-    saved = ocp.CheckpointManager(
-        options.folder.absolute(), options=keep, item_handlers=of_state
-    )
-    with jax.set_mesh(mesh), saved as manager:
+    mesh = mesh_over(devices)
+    with jax.set_mesh(mesh), checkpoints_in(options.folder) as manager:
         return train(options, mesh, manager, until or options.steps)
 
 

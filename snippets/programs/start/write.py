@@ -10,10 +10,13 @@ import numpy as np
 import orbax.checkpoint as ocp
 from flax import nnx
 
-from snippets.models.checkpoints import best_and_newest
 from snippets.models.steps import split_nnx
 from snippets.programs.start.gpt import CONFIG, network
-from snippets.programs.start.state import state_on
+from snippets.programs.start.state import (
+    checkpoints_in,
+    mesh_over,
+    state_on,
+)
 from snippets.project.gpt import draw, make_optimizer
 
 
@@ -22,16 +25,9 @@ def trained(folder):
 
     SystemExit where the folder has no checkpoint.
     """
-    axes = (jax.sharding.AxisType.Explicit,)
-    mesh = jax.sharding.Mesh(jax.devices()[:1], ("data",), axis_types=axes)
+    mesh = mesh_over(jax.devices()[:1])
     like = state_on(mesh, make_optimizer(1), "data")
-    with ocp.CheckpointManager(
-        folder.absolute(),
-        options=ocp.CheckpointManagerOptions(
-            **best_and_newest(2), read_only=True
-        ),
-        item_handlers=ocp.StandardCheckpointHandler(),
-    ) as manager:
+    with checkpoints_in(folder, read_only=True) as manager:
         if (step := manager.best_step()) is None:
             raise SystemExit(f"nothing is saved in {folder}: train it")
         state = manager.restore(step, args=ocp.args.StandardRestore(like))
