@@ -604,7 +604,7 @@ def test_words_and_page_of_an_entry_are_those_of_the_way_round(package):
     known = json.loads((pathlib.Path(package.raising.__file__).parent / "errors.json").read_text())
     words = {title: (said, page) for _, _, title, said, page in known["entries"]}
     said, page = words["NonConcreteBooleanIndexError: Array boolean indices must be concrete"]
-    assert said.endswith("while tracing. Keep the shape, or take another fix.")
+    assert said.endswith("while JAX traces. Keep the shape, or choose another fix.")
     assert page == "pitfalls/dynamic_shapes.html#fix-1-keep-the-shape-change-the-values"
     assert not any("](" in said for said, _ in words.values())
     assert {"jax", "flax", "optax"} <= {*known["packages"]}
