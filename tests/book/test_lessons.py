@@ -28,7 +28,8 @@ def head(page):
 
 
 def test_lessons_come_first_and_are_numbered_in_their_order():
-    assert TREE.findall(INDEX)[0].count(" · ") == len(LESSONS)
+    course, project, *_ = TREE.findall(INDEX)
+    assert (course.count(" · "), project.count(" · ")) == (len(LESSONS) - 1, 1)
     assert [int(number) for number, _, _ in LISTED] == list(range(1, len(LESSONS) + 1))
     for _, title, page in LISTED:
         assert re.search(rf"^# {re.escape(title)}$", text(page), re.MULTILINE)
