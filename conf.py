@@ -377,6 +377,7 @@ html_theme_options = {
     "logo": {"text": project},
     # The sidebar has the search; a second field above every page would say the same.
     "navbar_persistent": [],
+    "article_header_start": ["toggle-primary-sidebar.html", "breadcrumbs.html"],
     "article_header_end": ["device-switch.html", "article-header-buttons.html"],
     "use_download_button": True,
     "footer_content_items": ["copyright.html", "extra-footer.html"],

@@ -90,6 +90,12 @@ def raw(text: str) -> nodes.raw:
     return nodes.raw("", text, format="html")
 
 
+def for_device(device: str, text: str) -> nodes.raw:
+    """Return a note that is shown to readers who chose a device."""
+    name, said = html.escape(device), html.escape(text)
+    return raw(f'<p class="table-note" data-device="{name}" hidden>{said}</p>')
+
+
 def setup(app: Sphinx) -> None:
     """Register the node, and how texts are written."""
     app.add_node(noted, html=(_visit, _depart))

@@ -1,7 +1,7 @@
 """What a page loads: of the theme only what it uses, and an index to search.
 
-`asset_bundle` cuts the theme's files down, `search` has Pagefind read the finished site; `options`
-says which of both is wanted.
+`asset_bundle` cuts the theme's files down, `sidebar` makes the list of pages once, and `search` has
+Pagefind read the finished site. `options` says what is wanted.
 """
 
 from typing import Any
@@ -12,9 +12,10 @@ def setup(app: Any) -> dict[str, Any]:
     # Imported here, because commands use this package without Sphinx.
     from executed.assets import add_assets
 
-    from . import asset_bundle, search
+    from . import asset_bundle, search, sidebar
 
     add_assets(app, __file__, "light.css", "menus.js", "search.js")
     asset_bundle.setup(app)
     search.setup(app)
+    sidebar.setup(app)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

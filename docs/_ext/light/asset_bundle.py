@@ -104,10 +104,10 @@ def add_context(
     app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
 ) -> None:
     """Tell the templates what a page loads: early scripts, the bundle, and what is its own."""
-    if not _wanted(app):
+    if not is_wanted(app):
         context["light"] = None
         return
-    scripts, styles = _builder(app)._orig_js_files, _builder(app)._orig_css_files
+    scripts, styles = builder_of(app)._orig_js_files, builder_of(app)._orig_css_files
     common = {_name(asset) for asset in (*scripts, *styles)}
     data = {k: v for js in scripts for k, v in js.attributes.items() if k.startswith("data-")}
     context["light"] = {
@@ -161,11 +161,12 @@ def _rename(node: LexborNode, tag: str) -> None:
     node.replace_with(row.css(tag)[0])
 
 
-def _wanted(app: Sphinx) -> bool:
+def is_wanted(app: Sphinx) -> bool:
+    """Say whether pages are made light."""
     return book_of(app.env).options.of(LightOptions).light and app.builder.format == "html"
 
 
-def _builder(app: Sphinx) -> StandaloneHTMLBuilder:
+def builder_of(app: Sphinx) -> StandaloneHTMLBuilder:
     """Return the builder of a site in HTML."""
     assert isinstance(app.builder, StandaloneHTMLBuilder)
     return app.builder
@@ -180,7 +181,7 @@ def _name(asset: Any) -> str:
 def _version(app: Sphinx) -> str:
     """Return what changes with the files that are bundled, for the address of the bundle."""
     digest = hashlib.sha256(pathlib.Path(__file__).read_bytes())
-    themes = [pathlib.Path(folder) for folder in _builder(app).theme.get_theme_dirs()]
+    themes = [pathlib.Path(folder) for folder in builder_of(app).theme.get_theme_dirs()]
     for path in (path for folder in (*themes, *_static(app)) for path in sorted(folder.rglob("*"))):
         if path.suffix in (".css", ".js") and path.stat().st_size < 1_000_000:
             digest.update(path.read_bytes())
@@ -194,11 +195,11 @@ def _static(app: Sphinx) -> list[pathlib.Path]:
 
 def finish(app: Sphinx, exception: Exception | None) -> None:
     """Make the style sheet and the script of the finished site, where anything has changed."""
-    if exception or not _wanted(app):
+    if exception or not is_wanted(app):
         return
     site, static = pathlib.Path(app.outdir), pathlib.Path(app.outdir, "_static")
-    styles = [*FIRST_STYLES, *_local(_builder(app)._css_files, static)]
-    later = (js for js in _builder(app)._js_files if js.priority >= EARLY)
+    styles = [*FIRST_STYLES, *_local(builder_of(app)._css_files, static)]
+    later = (js for js in builder_of(app)._js_files if js.priority >= EARLY)
     scripts = [*_local(later, static), *LAST_SCRIPTS]
     pages = [page for page in site.rglob("*.html") if static not in page.parents]
     sheet = static / STYLE

@@ -18,7 +18,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from drawing.numbers import rate_text
 from executed.book import book_of
-from executed.nodes import fold, raw, table_node, table_note
+from executed.nodes import fold, for_device, raw, table_node, table_note
 from executed.tabs import tab_set
 from executed.waiting import Fill, FillIn, link, pages_with, place
 
@@ -168,20 +168,22 @@ def _with_outdated(
 ) -> list[nodes.Node]:
     """Return what is shown of the devices, with notes on what was measured of other code.
 
-    A device of which nothing else could be shown has its note below, and no tab.
+    A device of which nothing else could be shown has its note below, and no tab. Readers who chose
+    another device need no such note.
     """
     lost, tabs, below = dict[str, list[str]](), {**shown}, list[nodes.Node]()
     for name, framework, device in sorted(known_on(page).outdated):
         if any(fnmatch.fnmatchcase(name, pattern) for pattern in node["patterns"]):
             lost.setdefault(device, []).append(f"{name}@{framework}")
     for device, names in lost.items():
-        which = f": {', '.join(names)}" if device in tabs else ""
-        label = book_of(page.env).options.label(device)
-        note = table_note(f"Not recorded on {label} with this code{which}.")
+        label = book_of(page.env).options.label
+        words = f"Not recorded on {label(device)} with this code"
         if device in tabs:
+            note = table_note(f"{words}: {', '.join(names)}.")
             tabs[device] = nodes.container("", tabs[device], note)
         else:
-            below.append(note)
+            of = f". What you see is from {', '.join(map(label, shown))}." if shown else "."
+            below.append(for_device(device, words + of))
     return [*device_tabs(page.env, tabs, data), *below]
 
 
@@ -302,8 +304,9 @@ class MeasurementsDirective(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Return the place of the table or chart, with its caption inside."""
         facts = DEFAULTS | self.options | {"patterns": self.arguments[0].split()}
-        node = place(self, self.fill_in(facts), NAME, **facts, caption=" ".join(self.content))
+        node = place(self, self.fill_in(facts), NAME, **facts)
         node += self.parse_content_to_nodes()
+        node["caption"] = " ".join(node.astext().split())
         return [node]
 
     def fill_in(self, facts: Mapping[str, Any]) -> Fill:

@@ -73,6 +73,8 @@ def test_a_chart_has_its_caption_and_its_table_beneath(site):
         assert [row[0] for row in site.rows(table)] == ["measurement", "64", "128"]
         assert table.find_previous("svg") is svg
     assert str(lines.select_one(".chart-caption em")) == "<em>caption</em>"
+    # A reader of screens hears no marks.
+    assert lines.select_one("svg title").get_text().startswith("A caption.")
     assert "GFLOP/s" in lines.find("svg").get_text()
     assert lines.select_one(".ceiling").get_text() == "ceiling 900 GFLOP/s"
     assert not bars.select(".ceiling")

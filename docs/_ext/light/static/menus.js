@@ -27,6 +27,21 @@
     bootstrap.Dropdown.getOrCreateInstance(toggle).toggle();
   }, true);
 
+  // The theme scrolls the sidebar to where it was on the page before. Where the page that is shown
+  // isn't in view there, the sidebar goes on to it.
+  const follow = () => {
+    const sidebar = document.querySelector(".bd-sidebar-primary");
+    const link = [...document.querySelectorAll(".bd-docs-nav .active > a")].at(-1);
+    if (!sidebar || matchMedia("(width < 960px)").matches) return;
+    if (!link) return sidebar.scrollTo(0, 0);
+    const [inside, around] = [link, sidebar].map((each) => each.getBoundingClientRect());
+    sidebar.scrollLeft = 0;
+    if (inside.top < around.top || inside.bottom > Math.min(around.bottom, innerHeight)) {
+      sidebar.scrollTop += inside.top - around.top - around.height / 3;
+    }
+  };
+  document.addEventListener("DOMContentLoaded", () => requestAnimationFrame(follow));
+
   // The book's menu of a phone opens at the page that is shown. The theme opens it, and lets nobody
   // else hear of the click.
   const showPage = () => {

@@ -492,8 +492,9 @@ def test_what_was_measured_of_other_code_is_shown_nowhere_but_folded(remeasured)
     missing = "not recorded on NVIDIA H200 with this code"
     assert [each.get_text() for each in page.select(".not-recorded")] == [missing] * 2
     assert page.select(".earlier:is(sup)") == []
-    notes = [note.get_text() for note in page.select(".table-note")]
-    assert notes.count("Not recorded on NVIDIA H200 with this code.") == 2
+    # Those who chose another device see the figure of that, and no note.
+    notes = [note.get_text() for note in page.select('[data-device="gpu-h200"].table-note[hidden]')]
+    assert notes == [f"N{missing[1:]}. What you see is from CPU."] * 2
     # A tab would hold nothing else.
     assert not [
         note for note in page.select(".table-note") if note.find_parent(class_="sd-tab-set")
