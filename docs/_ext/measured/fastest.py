@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import math
+import re
 from collections.abc import Iterable, Sequence
 from typing import Self
 
@@ -11,10 +12,11 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
+from drawing import strips, svg
 from drawing.numbers import seconds_text
 from executed.book import book_of
 from executed.names import nearest
-from executed.nodes import noted, table_node, table_note
+from executed.nodes import noted, raw, table_node, table_note
 from executed.options import Options
 from executed.waiting import FillIn, link, place
 
@@ -27,6 +29,8 @@ from .tables import DAGGER, by_device, notes_below
 from .texts import compared, sampling
 
 logger = logging.getLogger(__name__)
+# The frameworks that a verdict begins with.
+LEADING = re.compile(r"[^,:]+")
 # What the largest array of a work is called up to so many elements.
 SIZES = {10_000: "small", 1_000_000: "medium", math.inf: "large"}
 # What stands where other code was measured, and what is said of it below.
@@ -114,7 +118,35 @@ def size_of(measurements: Iterable[Measurement]) -> str:
     return next(words for limit, words in SIZES.items() if largest <= limit) if largest else ""
 
 
-def _cell(bests: Sequence[Measurement], outdated: bool, options: Options) -> nodes.Node:
+def factors(bests: Sequence[Measurement]) -> list[tuple[float, float, float]]:
+    """Return how many times as long as the fastest each best takes, with the ends of its range."""
+    least = bests[0].seconds
+    ranges = [(each.seconds, each.range()) for each in bests]
+    ends = [(time, of.low, of.high) if of else (time, time, time) for time, of in ranges]
+    return [(time / least, low / least, high / least) for time, low, high in ends]
+
+
+def _strip(bests: Sequence[Measurement], ticks: Sequence[float], options: Options) -> nodes.Node:
+    """Return the dots of the frameworks, the fastest on top."""
+    inks = [options.colour(each.framework) or svg.INKS[0] for each in bests]
+    dots = [(at, (low, high), ink) for (at, low, high), ink in zip(factors(bests), inks, strict=True)]
+    return raw(strips.strip(reversed(dots), ticks))
+
+
+def _legend(shown: Iterable[Measurement], options: Options) -> nodes.Node:
+    """Return which colour is which framework's."""
+    names = dict.fromkeys(each.framework for each in shown)
+    order = [name for name in options.frameworks if name in names]
+    inks = {name: options.colour(name) or svg.INKS[0] for name in order}
+    texts = (
+        f'<span style="{inks[name].style}">{options.framework_label(name)}</span>' for name in order
+    )
+    return raw(f'<span class="strip-legend">{" ".join(texts)}</span>')
+
+
+def _cell(
+    bests: Sequence[Measurement], outdated: bool, ticks: Sequence[float], options: Options
+) -> nodes.Node:
     """Return what is said of one device, with a note of the best entry of each framework."""
     if outdated or not bests:
         return nodes.Text(GONE if outdated else "")
@@ -124,11 +156,14 @@ def _cell(bests: Sequence[Measurement], outdated: bool, options: Options) -> nod
     )
     sentence, remarks = answer(bests, options), notes_below([], bests, options)
     note = " ".join([f"{'; '.join(entries)}.", sampling(bests[0]), *remarks])
-    number = noted("", sentence.text, note=note, classes=["measured", "long"])
+    leading = LEADING.match(sentence.text) if sentence.leading else None
+    first, rest = (leading[0], sentence.text[leading.end() :]) if leading else ("", sentence.text)
+    number = noted("", "", nodes.strong("", first), nodes.Text(rest), note=note)
+    number["classes"] = ["measured", "long"]
     number["data"] = {"data-leading": " ".join(sentence.leading)}
     earlier = any(each.earlier for each in bests)
     mark = nodes.superscript("", DAGGER, classes=["earlier"]) if earlier else nodes.Text("")
-    return nodes.inline("", "", number, mark)
+    return nodes.inline("", "", number, mark, _strip(bests, ticks, options))
 
 
 def _table(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
@@ -140,16 +175,23 @@ def _table(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
     groups = [by_device(of_work) for of_work in by_work]
     devices = dict.fromkeys([book.home, *itertools.chain.from_iterable(groups)])
     rows, shown, gaps = [], list[Measurement](), set[str]()
-    for work, of_work, group in zip(node["works"], by_work, groups, strict=True):
+    all_bests = [{device: best(group.get(device, ())) for device in devices} for group in groups]
+    lines = [bests for of_device in all_bests for bests in of_device.values() if bests]
+    most = max((end for bests in lines for _, _, end in factors(bests)), default=1)
+    ticks = svg.round_numbers(1, max(most, 1.5))
+    for work, of_work, bests in zip(node["works"], by_work, all_bests, strict=True):
         words: nodes.Node = nodes.Text(work.words)
         if of_work:
             words = link(page, of_work[0].page, work.words)
         gone = {device for name, _, device in outdated if work.counts(name)}
         gaps |= gone
-        bests = {device: best(group.get(device, ())) for device in devices}
-        rows.append([words, *(_cell(bests[each], each in gone, options) for each in devices)])
+        cells = (_cell(bests[each], each in gone, ticks, options) for each in devices)
+        rows.append([words, *cells])
         shown += itertools.chain.from_iterable(bests.values())
-    head = ["work", *map(options.label, devices)]
+    head: list[nodes.Node] = [nodes.inline("", "work", _legend(shown, options))]
+    axis = raw(strips.axis(ticks))
+    names = (nodes.inline("", options.label(each), classes=["device-name"]) for each in devices)
+    head += [nodes.inline("", "", name, axis.deepcopy()) for name in names]
     table = table_node(head, rows, classes=["measurements", "fastest"])
     alone = by_device(each for each in shown if len(each.processes) < 2)
     notes = notes_below([*map(options.label, alone)], shown, options)

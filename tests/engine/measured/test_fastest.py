@@ -1,9 +1,12 @@
 """Which framework is fastest at some work: from records to the words of a table."""
 
 import pytest
+from selectolax.lexbor import LexborHTMLParser
 
+from drawing import strips
+from drawing.svg import INKS
 from executed.options import Options
-from measured.fastest import Work, against, answer, best, size_of
+from measured.fastest import Work, against, answer, best, factors, size_of
 from measured.schema import Measurement
 from tests.engine.records import measured
 
@@ -209,3 +212,25 @@ def test_rows_are_chosen_by_kind_size_device_and_who_is_fastest(tables, chosen, 
     assert tables.get_by_role("status").inner_text() == f"{len(words)} of 3 rows"
     titles = tables.locator("h2:visible").all_inner_texts()
     assert len(titles) == ("a" in words or "b" in words) + ("c" in words)
+
+
+def test_the_best_of_all_is_at_one_and_the_others_are_as_far_as_they_are_slower():
+    found = factors(best([one("work", "numpy", 2.0), one("work/jit", "jax", 5.0)]))
+    assert [at for at, _, _ in found] == [1.0, 2.5]
+    wide = (0.5, 0.6, 0.8, 1.0, 1.0, 1.0, 1.2, 1.4, 1.5, 2.0)
+    ((at, low, high),) = factors(best([one("work", "numpy", 2.0, wide)]))
+    assert low < at == 1.0 < high
+
+
+def test_a_strip_has_a_dot_for_each_framework_where_the_axis_says():
+    ticks = [1.0, 10.0, 100.0]
+    drawn = LexborHTMLParser(strips.strip([(10.0, (1.0, 1000.0), INKS[0])], ticks))
+    (dot,), (spread,) = drawn.css("circle"), drawn.css(".spread")
+    assert dot.attributes["cx"] == "50%"
+    assert (spread.attributes["x1"], spread.attributes["x2"]) == ("0%", "100%")
+    numbers = LexborHTMLParser(strips.axis(ticks)).css("text")
+    assert [(each.text(), each.attributes["x"]) for each in numbers] == [
+        ("1×", "0%"),
+        ("10×", "50%"),
+        ("100×", "100%"),
+    ]

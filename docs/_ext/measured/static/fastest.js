@@ -15,8 +15,11 @@
     const section = table.closest("section");
     const title = section.querySelector("h1, h2, h3").firstChild.textContent.trim();
     const rows = [...table.tBodies[0].rows].map((row, n) => ({ row, size: sizes[n] }));
-    return { section, title, rows, frameworks, heads: [...table.tHead.rows[0].cells].slice(1) };
+    const heads = [...table.tHead.rows[0].cells].slice(1);
+    return { section, title, rows, frameworks, heads };
   };
+
+  const deviceOf = (head) => (head.querySelector(".device-name") ?? head).textContent;
 
   document.addEventListener("DOMContentLoaded", () => {
     const bar = document.querySelector(".fastest-filter");
@@ -37,7 +40,7 @@
     const leaders = new Set(cells.flatMap(leading));
     const labels = Object.entries(tables[0].frameworks).filter(([name]) => leaders.has(name));
     const kinds = tables.map(({ title }) => [title, title]);
-    const named = tables.flatMap(({ heads }) => heads.map(({ textContent }) => textContent));
+    const named = tables.flatMap(({ heads }) => heads.map(deviceOf));
     const devices = [...new Set(named)].map((name) => [name, name]);
     const kind = select("kind", "Kind of work", kinds);
     const size = select("size", "Size", Object.entries(NAMES));
@@ -47,7 +50,7 @@
     const show = () => {
       let [shown, all] = [0, 0];
       for (const { section, title, rows, heads } of tables) {
-        const out = heads.map(({ textContent }) => device.value && textContent !== device.value);
+        const out = heads.map((head) => device.value && deviceOf(head) !== device.value);
         heads.forEach((head, n) => { head.hidden = out[n]; });
         let left = 0;
         for (const each of rows) {
