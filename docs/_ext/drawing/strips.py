@@ -10,6 +10,9 @@ from executed.frameworks import Colour
 
 from . import svg
 
+# How many numbers a column has room for on a phone.
+MOST = 4
+
 
 def strip(dots: Iterable[tuple[float, tuple[float, float], Colour]], ticks: Sequence[float]) -> str:
     """Return dots, each with the range around it, on a logarithmic axis from the first tick on."""
@@ -19,11 +22,11 @@ def strip(dots: Iterable[tuple[float, tuple[float, float], Colour]], ticks: Sequ
 
 
 def axis(ticks: Sequence[float]) -> str:
-    """Return the numbers of the axis, as factors."""
+    """Return the numbers of the axis, as factors: every second one where there are many."""
     ends = {ticks[0]: "start", ticks[-1]: "end"}
     shown = (
         svg.text(f"{svg.number(t)}×", x=_x(t, ticks), y=12, text_anchor=ends.get(t, "middle"))
-        for t in ticks
+        for t in ticks[:: 2 if len(ticks) > MOST else 1]
     )
     return _drawing("strip-axis", *shown)
 

@@ -129,7 +129,9 @@ def factors(bests: Sequence[Measurement]) -> list[tuple[float, float, float]]:
 def _strip(bests: Sequence[Measurement], ticks: Sequence[float], options: Options) -> nodes.Node:
     """Return the dots of the frameworks, the fastest on top."""
     inks = [options.colour(each.framework) or svg.INKS[0] for each in bests]
-    dots = [(at, (low, high), ink) for (at, low, high), ink in zip(factors(bests), inks, strict=True)]
+    dots = [
+        (at, (low, high), ink) for (at, low, high), ink in zip(factors(bests), inks, strict=True)
+    ]
     return raw(strips.strip(reversed(dots), ticks))
 
 

@@ -234,3 +234,5 @@ def test_a_strip_has_a_dot_for_each_framework_where_the_axis_says():
         ("10×", "50%"),
         ("100×", "100%"),
     ]
+    many = LexborHTMLParser(strips.axis([1.0, 2.0, 5.0, 10.0, 20.0])).css("text")
+    assert [each.text() for each in many] == ["1×", "5×", "20×"]
