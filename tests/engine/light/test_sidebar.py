@@ -7,7 +7,7 @@ from light import sidebar
 
 pytest.importorskip("sphinx_book_theme")
 PAGES = {
-    "index": "```{toctree}\n:caption: First\na/index\nb\n```\n\n```{toctree}\n:caption: More\nc\n```",
+    "index": "```{toctree}\n:caption: A\na/index\nb\n```\n\n```{toctree}\n:caption: B\nc\n```",
     "a/index": "A chapter.\n\n```{toctree}\none\nOther words <two>\n```",
     "a/one": "Words.\n\n## A section\n\nMore.",
     "a/two": "```{toctree}\ndeep/three\n```",
