@@ -311,7 +311,7 @@ def solutions(path):
     """Return (module, name) of every definition in the solutions that a page shows."""
     written = re.findall(r"\{solution\} (\S+)", path.read_text("utf8"))
     # There it is an example of how it is written.
-    written = [] if docname(path) == "contributing" else written
+    written = [] if docname(path) == "writing_cells" else written
     chapter = docname(path).rpartition("/")[0].replace("/", ".")
     excerpt = LIBRARY.excerpt([LIBRARY.find(each, chapter) for each in written])
     return {(definition.module, definition.name) for definition in excerpt.definitions}
