@@ -40,6 +40,8 @@ redirects = {
     "claims/post": "../claims/texts.html",
     "claims/tensorflow_docs": "../claims/index.html",
     "compiled/tpu": "../appendix/post_code.html",
+    "devices/axes": "arrays.html",
+    "devices/migration": "pmap.html",
     "memory/allocation": "../appendix/memory.html",
     "memory/index": "../appendix/memory.html",
     "memory/placement": "../devices/placement.html",
@@ -49,16 +51,17 @@ redirects = {
     "properties/immutability": "../start/arrays.html",
     "properties/index": "../start/index.html",
     "properties/keys": "../start/random_keys.html",
-    "properties/pure_functions": "../tracing/tracing.html",
+    "properties/pure_functions": "../learn/tracing.html",
     "properties/state": "../learn/state.html",
     "randomness/index": "../start/index.html",
     "randomness/keys": "../start/random_keys.html",
     "randomness/old_numbers": "../appendix/old_numbers.html",
     "randomness/typed_keys": "../start/random_keys.html",
-    "start/pure_functions": "../tracing/tracing.html",
+    "start/pure_functions": "../learn/tracing.html",
     "start/state": "../learn/state.html",
     "start/typed_keys": "../start/random_keys.html",
     "timing/other_timers": "../appendix/other_timers.html",
+    "tracing/tracing": "../learn/tracing.html",
 }
 
 redirect_html_template_file = "_templates/redirect.html"

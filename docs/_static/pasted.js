@@ -82,7 +82,7 @@
     [/301\/remat|gradient-checkpointing|jax\.checkpoint/, "models/memory.html#recompute-activations", "recomputing activations"],
     [/nan-where/, "pitfalls/control_flow.html#fix-3-jnp-where", "where and nan"],
     [/installation\.html/, "pitfalls/installing.html", "installing JAX"],
-    [/101\/transformations|201\/jit|jit-compilation/, "tracing/tracing.html", "tracing"],
+    [/101\/transformations|201\/jit|jit-compilation/, "learn/tracing.html", "tracing"],
     [/internals\/constants/, "jaxprs/reading.html#arrays-from-outside", "arrays that become constants"],
     [/migrate_pmap/, "devices/pmap.html", "pmap, and what replaces it"],
     [/pallas/, "compiled/kernels.html", "kernels in Pallas"],

@@ -1,4 +1,4 @@
-"""What tracing notes line by line, and which two calls share a trace."""
+"""What tracing sees and notes, and which two calls share a trace."""
 
 import ast
 import html
@@ -14,6 +14,29 @@ import jax.numpy as jnp
 import numpy as np
 
 from snippets.tracing.retracing import compilations
+
+EXPECTED_ERRORS = {
+    "ask_for_value": (
+        jax.errors.ConcretizationTypeError,
+        "Abstract tracer value",
+    ),
+}
+
+
+@jax.jit
+def shifted_product(x, y):
+    """Return (x + 1) @ (y + 1); print what Python sees. x: (n, m), y: (m,)."""
+    print("x is", x)
+    print("y is", y)
+    result = jnp.dot(x + 1, y + 1)
+    print("the result is", result)
+    return result
+
+
+@jax.jit
+def ask_for_value(x):
+    """Raise ConcretizationTypeError: a tracer has no value to convert."""
+    return float(x)
 
 
 def loss(w, x, y):

@@ -3,6 +3,8 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import tensorflow as tf
+import torch
 from jax.experimental import io_callback
 
 EXPECTED_ERRORS = {
@@ -13,7 +15,13 @@ EXPECTED_ERRORS = {
     ),
     "gradient_of_host_sine": (ValueError, "Pure callbacks do not support JVP"),
     "log_rows_ordered": (ValueError, "ordered IO callback"),
+    "hand_to_numpy": (
+        jax.errors.TracerArrayConversionError,
+        "called on traced array",
+    ),
 }
+
+SETTINGS = {"factor": 2.0}
 
 
 def total_with_print(xs):
@@ -195,3 +203,33 @@ def log_in_order(values):
 def log_rows_ordered(rows):
     """Map an ordered callback over `rows` (n,); raises ValueError."""
     return jax.vmap(lambda x: io_callback(print, None, x, ordered=True))(rows)
+
+
+@jax.jit
+def scaled(x):
+    """Return x times the factor of SETTINGS."""
+    return x * SETTINGS["factor"]
+
+
+@torch.compile(backend="eager")
+def scaled_torch(x):
+    """Return x times the factor of SETTINGS."""
+    return x * SETTINGS["factor"]
+
+
+@tf.function
+def scaled_tensorflow(x):
+    """Return x times the factor of SETTINGS."""
+    return x * SETTINGS["factor"]
+
+
+@jax.jit
+def hand_to_numpy(x):
+    """Raise TracerArrayConversionError: NumPy needs values, and x has none."""
+    return np.sin(x)
+
+
+@jax.jit
+def frozen_noise(x):
+    """Return x plus a NumPy random number, drawn only while tracing."""
+    return x + np.random.default_rng().normal()

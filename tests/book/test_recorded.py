@@ -80,7 +80,7 @@ def test_the_site_is_built_from_recordings_without_any_framework(built):
     process, site = built
     assert process.returncode == 0, process.stdout
     assert "executed" not in process.stdout
-    page = (site / "tracing" / "tracing.html").read_text("utf8")
+    page = (site / "learn" / "tracing.html").read_text("utf8")
     assert "Array(" in page
     assert "Recorded 20" in page
 

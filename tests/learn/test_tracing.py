@@ -6,11 +6,57 @@ import pytest
 from snippets.learn import tracing
 
 ARGUMENTS = np.ones((4, 1)), np.ones((8, 4)), np.ones((8, 1))
+X = np.arange(12.0).reshape(3, 4)
+Y = np.arange(4.0)
+PRODUCT = (X + 1) @ (Y + 1)
 
 
 @pytest.fixture(scope="module")
 def pairs():
     return tracing.Pairs(tracing.shifted_calls())
+
+
+@pytest.fixture
+def nothing_traced():
+    """Start a test as a new process would: no function traced yet."""
+    jax.clear_caches()
+
+
+@pytest.mark.usefixtures("nothing_traced")
+def test_prints_tracers_once_and_is_silent_the_second_time(capfd):
+    first = tracing.shifted_product(X, Y)
+    assert capfd.readouterr().out.splitlines() == [
+        "x is JitTracer(float32[3,4])",
+        "y is JitTracer(float32[4])",
+        "the result is JitTracer(float32[3])",
+    ]
+    second = tracing.shifted_product(X, Y)
+    assert capfd.readouterr().out == ""
+    np.testing.assert_array_equal(first, PRODUCT)
+    np.testing.assert_array_equal(second, PRODUCT)
+
+
+@pytest.mark.usefixtures("nothing_traced")
+def test_new_values_of_the_same_shape_are_not_traced(capfd):
+    tracing.shifted_product(X, Y)
+    capfd.readouterr()
+    np.testing.assert_array_equal(tracing.shifted_product(2 * X, Y), (2 * X + 1) @ (Y + 1))
+    assert capfd.readouterr().out == ""
+
+
+@pytest.mark.usefixtures("nothing_traced")
+def test_float64_becomes_float32_unless_x64_is_on(capfd):
+    assert X.dtype == np.float64
+    assert tracing.shifted_product(X, Y).dtype == jnp.float32
+    with jax.enable_x64(True):
+        assert tracing.shifted_product(X, Y).dtype == jnp.float64
+    lines = capfd.readouterr().out.splitlines()
+    assert lines[0] == "x is JitTracer(float32[3,4])"
+    assert lines[3] == "x is JitTracer(float64[3,4])"
+
+
+def test_a_tracer_has_no_value(raises_declared):
+    raises_declared(tracing.ask_for_value, 2.0)
 
 
 def test_the_equations_are_those_of_the_jaxpr_in_its_names():

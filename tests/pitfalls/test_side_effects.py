@@ -1,9 +1,12 @@
 import gc
+import sys
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import tensorflow as tf
+import torch
 from jax.experimental import io_callback
 
 from snippets.pitfalls import side_effects
@@ -199,3 +202,62 @@ def test_an_ordered_callback_runs_in_each_iteration():
     jax.effects_barrier()
     assert total == 6
     assert seen == [0, 1, 2, 3]
+
+
+@pytest.fixture
+def nothing_traced():
+    """Start a test as a new process would: no function traced yet."""
+    jax.clear_caches()
+
+
+@pytest.mark.usefixtures("nothing_traced")
+def test_a_global_is_frozen_until_a_new_shape_comes(monkeypatch):
+    np.testing.assert_array_equal(side_effects.scaled(np.ones(2)), [2, 2])
+    monkeypatch.setitem(side_effects.SETTINGS, "factor", 10.0)
+    np.testing.assert_array_equal(side_effects.scaled(np.ones(2)), [2, 2])
+    np.testing.assert_array_equal(side_effects.scaled(np.ones(3)), [10, 10, 10])
+
+
+def test_torch_follows_a_global_and_tensorflow_does_not(monkeypatch):
+    assert side_effects.scaled_torch(torch.ones(2)).tolist() == [2, 2]
+    assert side_effects.scaled_tensorflow(tf.ones(2)).numpy().tolist() == [2, 2]
+    monkeypatch.setitem(side_effects.SETTINGS, "factor", 10.0)
+    assert side_effects.scaled_torch(torch.ones(2)).tolist() == [10, 10]
+    assert side_effects.scaled_tensorflow(tf.ones(2)).numpy().tolist() == [2, 2]
+
+
+def test_a_tracer_is_nothing_for_numpy(raises_declared):
+    raises_declared(side_effects.hand_to_numpy, 2.0)
+
+
+@pytest.mark.usefixtures("nothing_traced")
+def test_a_numpy_random_number_is_frozen():
+    drawn = {float(side_effects.frozen_noise(0.0)) for _ in range(5)}
+    assert len(drawn) == 1
+
+
+def test_tensorflow_prints_once_and_shows_values_with_its_own_print(capfd):
+    @tf.function
+    def doubled(x):
+        print("x is", x)
+        tf.print("the result is", 2 * x, output_stream=sys.stdout)
+        return 2 * x
+
+    for _ in range(2):
+        doubled(tf.ones(2))
+    first, *others = capfd.readouterr().out.splitlines()
+    assert first.startswith("x is Tensor(")
+    assert others == ["the result is [2 2]"] * 2
+
+
+def test_torch_compile_keeps_python_prints(capfd):
+    @torch.compile(backend="eager")
+    def doubled(x):
+        result = 2 * x
+        print("the result is", result)
+        return result
+
+    for _ in range(2):
+        doubled(torch.ones(2))
+    lines = capfd.readouterr().out.splitlines()
+    assert lines == ["the result is tensor([2., 2.])"] * 2

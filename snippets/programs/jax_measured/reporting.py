@@ -47,7 +47,7 @@ PAGES = {
     "float64": "timing/wrong_timings.html#different-dtypes",
     "wait": "timing/dispatch.html#operations-that-wait-implicitly",
     "operations": "claims/jax_docs.html#operations-without-jit",
-    "constant": "tracing/tracing.html#what-is-frozen",
+    "constant": "pitfalls/side_effects.html#what-is-frozen",
     "donated": "start/arrays.html#some-donated-buffers-were-not-usable",
     "again": "tracing/retracing.html#what-a-log-says",
 }
