@@ -64,6 +64,14 @@ def collectives(function, *args):
     return dict(Counter(names))
 
 
+def collectives_in_loops(function, *args):
+    """Count the collectives in the bodies of a program's loops."""
+    program = jax.jit(function).lower(*args).compile().as_text()
+    bodies = "|".join(map(re.escape, re.findall(r"body=%([\w.-]+)", program)))
+    inside = re.findall(rf"^%(?:{bodies}) .*?^}}", program, re.M | re.S)
+    return len(re.findall(rf" (?:{COLLECTIVES})\(", "\n".join(inside)))
+
+
 def overlap(one, other):
     """Return how many elements two blocks share."""
     shared = 1

@@ -6,10 +6,10 @@ import jax.extend.core
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from snippets.devices import arrays
+from snippets.devices.operations import ROWS, W, X
+from snippets.devices.resharding import collectives, collectives_in_loops
 
 EXPLICIT = jax.make_mesh((4, 2), ("x", "y"), devices=jax.devices("cpu"))
 AUTO = jax.make_mesh(
@@ -39,10 +39,6 @@ def contrast(one, other):
 def test_axes_of_a_new_mesh_are_explicit():
     assert EXPLICIT.axis_types == (jax.sharding.AxisType.Explicit,) * 2
     assert EXPLICIT.shape == {"x": 4, "y": 2}
-
-
-def test_device_numbers():
-    assert arrays.device_numbers(EXPLICIT).tolist() == [[0, 1], [2, 3], [4, 5], [6, 7]]
 
 
 @pytest.mark.parametrize("axes", LAYOUTS, ids=str)
@@ -131,18 +127,6 @@ def test_pictures_are_plain_svg_within_their_frame():
     for part in root:
         assert 0 <= float(part.get("x")) <= width
         assert 0 <= float(part.get("y")) <= height
-
-
-@given(st.integers(1, 4), st.integers(1, 4))
-@settings(deadline=None, max_examples=5)
-def test_a_computation_follows_its_data(rows, columns):
-    x = numbers(4 * rows, 2 * columns)
-    for mesh in (EXPLICIT, AUTO):
-        split = arrays.place(x, mesh, "x")
-        result = arrays.centred(split)
-        expected = x - x.mean(axis=1, keepdims=True)
-        np.testing.assert_allclose(result, expected, rtol=1e-5, atol=1e-5)
-        assert result.sharding.is_equivalent_to(split.sharding, 2)
 
 
 def test_types_follow_through_operations():
@@ -279,3 +263,68 @@ def test_held_by_each_is_what_the_shards_hold(axes):
     for shard in x.addressable_shards:
         rows, columns = found["x"]["devices"][f"device {shard.device.id}"]
         np.testing.assert_array_equal(shard.data, numbers()[slice(*rows), slice(*columns)])
+
+
+@pytest.fixture
+def mesh():
+    with jax.set_mesh(EXPLICIT):
+        yield EXPLICIT
+
+
+@pytest.mark.usefixtures("mesh")
+def test_auto_axes_and_explicit_axes(capsys):
+    x = jax.device_put(X, ROWS)
+    np.testing.assert_allclose(arrays.gram(x), X @ X.T, rtol=1e-5, atol=1e-5)
+    assert str(jax.typeof(arrays.gram(x))) == "float32[8@x,8]"
+    with jax.set_mesh(AUTO):
+        doubled = arrays.typed(jax.device_put(X, ROWS))
+    assert capsys.readouterr().out == "float32[8@x,16]\n"
+    np.testing.assert_array_equal(doubled, 2 * X)
+
+
+@pytest.mark.usefixtures("mesh")
+def test_unreduced_gradients_are_added_up_once():
+    w = jax.device_put(W, jax.P())
+    batches = jax.device_put(np.stack([X, X + 1, X - 1]), jax.P(None, "x"))
+    expected = sum(jax.grad(arrays.loss)(W, batch) for batch in np.asarray(batches))
+    for function, inside in ((arrays.sum_in_each, 1), (arrays.sum_once, 0)):
+        np.testing.assert_allclose(function(w, batches), expected, rtol=1e-4)
+        assert collectives(function, w, batches) == {"all-reduce": 1}
+        assert collectives_in_loops(function, w, batches) == inside
+    unreduced = jax.reshard(jnp.zeros_like(w), jax.P(unreduced={"x"}))
+    with pytest.raises(Exception, match="should be reduced along the same axes"):
+        2 * unreduced
+    assert str(jax.typeof(unreduced + unreduced)) == "float32[16,8]{U:x}"
+
+
+@pytest.mark.parametrize("kind", [jax.sharding.AxisType.Explicit, jax.sharding.AxisType.Auto])
+def test_features_on_an_automatic_axis(kind):
+    kinds = kind, jax.sharding.AxisType.Auto
+    mesh = jax.make_mesh((4, 2), ("data", "model"), kinds, devices=jax.devices("cpu"))
+    up, down = np.sin(np.arange(512.0, dtype="f").reshape(2, 16, 16))
+    with jax.set_mesh(mesh):
+        x = jax.device_put(X, jax.NamedSharding(mesh, jax.P("data")))
+        found = arrays.two_matmuls(x, up, down)
+        assert collectives(arrays.two_matmuls, x, up, down) == {"all-reduce": 1}
+        program = arrays.two_matmuls.lower(x, up, down).compile()
+    np.testing.assert_allclose(found, np.tanh(X @ up) @ down, rtol=1e-4, atol=1e-4)
+    # A device has two rows, and half of the features in between.
+    assert "f32[2,8]" in program.as_text()
+
+
+def test_each_kind_of_axis_has_its_function():
+    kinds = jax.sharding.AxisType.Explicit, jax.sharding.AxisType.Auto
+    mesh = jax.make_mesh((4, 2), ("data", "model"), kinds, devices=jax.devices("cpu"))
+    with jax.set_mesh(mesh):
+        x = jax.device_put(X, jax.P("data"))
+        with pytest.raises(ValueError, match="can only refer to Auto axes of the mesh"):
+            jax.lax.with_sharding_constraint(x, jax.P("data"))
+        with pytest.raises(ValueError, match="cannot contain axis names that are of type Auto"):
+            jax.reshard(x, jax.P(None, "model"))
+
+
+@pytest.mark.usefixtures("mesh")
+def test_manual_along_one_axis():
+    total = arrays.total_by_hand(jax.device_put(X, jax.P("x", "y")))
+    assert str(jax.typeof(total)) == "float32[16@y]"
+    np.testing.assert_allclose(total, X.sum(axis=0), rtol=1e-5, atol=1e-5)
