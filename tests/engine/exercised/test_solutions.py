@@ -55,6 +55,15 @@ def site(lasting, served):
         yield address
 
 
+def test_what_a_check_says_of_the_task_is_folded_beside_a_way_to_try_it(browser, site):
+    page = browser.new_context().new_page()
+    page.goto(f"{site}/a/one.html")
+    page.get_by_text("What the check says before you begin").wait_for()
+    assert not page.locator(".exercise-said .cell_output").is_visible()
+    page.get_by_text("What the check says before you begin").click()
+    assert page.locator(".exercise-said .cell_output").is_visible()
+
+
 def test_a_tick_stays_and_is_counted_in_the_list(browser, site):
     page = browser.new_context().new_page()
     page.goto(f"{site}/a/one.html")

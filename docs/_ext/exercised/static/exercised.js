@@ -1,5 +1,6 @@
 // Which exercises a reader has solved: the ticks stay in the browser, and the list of lessons
-// says how many there are of each.
+// says how many there are of each. What a check says of a task that nobody has tried is folded, and
+// the notebook in which a reader can try it is one click away.
 document.addEventListener("DOMContentLoaded", () => {
   "use strict";
   const KEY = "book-exercises";
@@ -36,6 +37,29 @@ document.addEventListener("DOMContentLoaded", () => {
       link.after(mark);
     }
   };
+
+  const notebook = document.querySelector(".btn-download-notebook-button");
+  for (const help of document.querySelectorAll(".exercise-help")) {
+    const said = help.previousElementSibling?.querySelector(":scope > .cell_output");
+    if (said) {
+      const fold = document.createElement("details");
+      const summary = document.createElement("summary");
+      summary.textContent = "What the check says before you begin";
+      fold.className = "exercise-said";
+      said.before(fold);
+      fold.append(summary, said);
+    }
+    if (notebook) {
+      const link = document.createElement("a");
+      link.href = notebook.href;
+      link.download = "";
+      link.textContent = "Solve it in the notebook";
+      const place = document.createElement("p");
+      place.className = "exercise-notebook";
+      place.append(link);
+      help.prepend(place);
+    }
+  }
 
   if (!ticks.length && !links.length) return;
   for (const tick of ticks) {
