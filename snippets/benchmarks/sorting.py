@@ -128,7 +128,7 @@ def sort_as_integers(x):
 
 
 def sort_in_numpy(x):
-    """Return a JAX array sorted by NumPy, on the host, outside of `jit`.
+    """Return a JAX array sorted by NumPy, on the host, outside `jit`.
 
     A copy of `x` goes there, because JAX caches what it brought to the
     host.

@@ -23,7 +23,7 @@ def spread_heat(padded):
 
 @jax.jit(static_argnames="steps")
 def heat_on_one(u, steps):
-    """Return u (n,) after some steps; outside of it the temperature is 0."""
+    """Return u (n,) after some steps; outside it the temperature is 0."""
 
     def step(_, u):
         return spread_heat(jnp.pad(u, 1))

@@ -45,7 +45,7 @@ def named_tensors(path):
 
 
 def like(tree):
-    """Return shapes and dtypes in place of arrays."""
+    """Return shapes and dtypes instead of arrays."""
     return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), tree)
 
 

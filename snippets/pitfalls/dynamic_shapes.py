@@ -86,7 +86,7 @@ def name_of_caught(function, *args):
 
 @jax.jit
 def keep_negatives(x):
-    """Return `x` with zero in place of every element that is not negative."""
+    """Return `x` with zero instead of every element that is not negative."""
     return jnp.where(x < 0, x, 0)
 
 

@@ -138,7 +138,7 @@ def draw_from_many(key):
 
 
 def draw_from_seed(seed):
-    """Draw from a seed in place of a key; raises TypeError."""
+    """Draw from a seed instead of a key; raises TypeError."""
     return jax.random.normal(seed)
 
 

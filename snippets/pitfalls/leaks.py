@@ -89,7 +89,7 @@ def add_positions(x):
 
 
 def use_cached_positions(x):
-    """Use the cached positions in a jitted function, then outside of it.
+    """Use the cached positions in a jitted function, then outside it.
 
     Raises UnexpectedTracerError if the first use was the jitted one.
     """

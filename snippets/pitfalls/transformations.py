@@ -75,7 +75,7 @@ def mean_square_after(xs):
 
 
 def mean_square_inside(xs):
-    """Return the mean () of the squares of xs (n,), from inside of vmap."""
+    """Return the mean () of the squares of xs (n,), from inside vmap."""
 
     def shared(x):
         return jax.lax.pmean(x**2, "batch")

@@ -253,7 +253,7 @@ def double(x):
 def count_loop(loop, function, *args, **options):
     """Return how often loop(function, ...) traces and compiles it, as a text.
 
-    The loop runs twice. What it does outside of `function` is compiled the
+    The loop runs twice. What it does outside `function` is compiled the
     first time.
     """
     loop(counted(function), *args, **options)

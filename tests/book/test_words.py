@@ -77,6 +77,17 @@ shared out                                  | distributed
 as the post does                            | (which post?)
 in all four ways                            | four ways
 """
+# Plain English, in the prose of pages.
+PLAIN = r"""
+mend(s|ed|ing)?                             | fix, repair
+(in|out)side of                             | inside, outside
+in place of                                 | instead of
+folded (below|above)                        | (the label of the fold says it)
+heeds?                                      | respects
+dearer                                      | more expensive
+whoever                                     | you, people who
+(is|are) (those|that) of             | (repeat the noun)
+"""
 STANDS_FOR = {
     "<a>": r"(?:an?|the|each|every|no|per|one|two|three|four|five|six|eight|ten|twelve|hundred"
     r"|thousand|several|few|some|all|more|most|this|next|last|first|second|its|single|your|whose)",
@@ -161,7 +172,7 @@ def read(table):
     ]
 
 
-TABLE, NAMED = read(WORDS), read(NAMES)
+TABLE, NAMED, SENTENCES = read(WORDS), read(NAMES), read(WORDS + PLAIN)
 FINE = re.compile("|".join(map(regular, re.split(r" \| |\n", ALLOWED.strip()))), re.I)
 
 
@@ -234,7 +245,7 @@ def in_names(path, tree, chapter, above=0):
 def in_page(path):
     text, here = path.read_text("utf8"), path.relative_to(ROOT)
     chapter = Found(here, 0, "", "").chapter
-    for line, words, better in search(prose(text), chapter):
+    for line, words, better in search(prose(text), chapter, SENTENCES):
         yield Found(here, line + 1, words, better)
     for cell in CELL.finditer(text):
         try:
@@ -297,6 +308,12 @@ def test_the_words_are_those_of_the_field():
 )
 def test_a_word_that_is_not_of_the_field_is_found(text, words):
     assert sorted(words) == sorted({found for _, found, _ in search(text, "training")})
+
+
+def test_prose_is_plain_english():
+    text = "Inside of `jit` these are those of the page before,\nin place of ours."
+    found = [words for _, words, _ in search(text, "training", SENTENCES)]
+    assert sorted(found) == ["Inside of", "are those of", "in place of"]
 
 
 @pytest.mark.parametrize(
