@@ -69,7 +69,7 @@ def share_of_total_unnamed(x):
 
 
 def total_outside(x):
-    """Return the sum of x over devices; raises NameError outside of pmap."""
+    """Return the sum of x over devices; raises NameError outside pmap."""
     return jax.lax.psum(x, "batch")
 
 

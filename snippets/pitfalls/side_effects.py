@@ -66,7 +66,7 @@ def collect_by_scan(xs):
 
 
 def count_in_closure(rounds):
-    """Count the iterations of a compiled loop in a variable outside of it."""
+    """Count the iterations of a compiled loop in a variable outside it."""
     count = 0
 
     def body(i, x):
