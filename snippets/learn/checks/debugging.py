@@ -1,4 +1,4 @@
-"""Lesson 11, finding what is wrong: what answers are checked for."""
+"""Lesson 11, debugging: what answers are checked for."""
 
 import jax
 import jax.numpy as jnp

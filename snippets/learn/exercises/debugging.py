@@ -1,4 +1,4 @@
-"""Lesson 11, finding what is wrong: three exercises."""
+"""Lesson 11, debugging: three exercises."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""Lesson 11, finding what is wrong: solutions."""
+"""Lesson 11, debugging: solutions."""
 
 import jax
 import jax.numpy as jnp

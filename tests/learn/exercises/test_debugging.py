@@ -1,4 +1,4 @@
-"""Answers to the exercises on finding what is wrong: what is said of them."""
+"""Answers to the exercises on debugging: what is said of them."""
 
 import functools
 
