@@ -151,7 +151,7 @@ def test_the_bytes_counted_in_a_text_are_those_that_the_compiler_counts(program)
 
 @pytest.mark.skipif(bool(ABSENT), reason=f"compiling for all devices needs {', '.join(ABSENT)}")
 def test_a_fresh_compile_for_all_devices_gives_the_committed_records(tmp_path):
-    names = ["fusion.selu", "fusion.softmax", "loops.gradient"]
+    names = ["fusion.selu", "fusion.softmax", "fusion.gradient"]
     same_version(record_of(PROGRAMS["compiled.fusion.selu.json"]))
     for part in (
         "conf.py",

@@ -245,7 +245,7 @@ class ScaleDirective(CompiledDirective):
 
 
 class CompiledRole(_Place, SphinxRole):
-    """A number of a record: ``{compiled}`products.matrix_product@tpu-v5e.bytes```."""
+    """A number of a record: ``{compiled}`fusion.matrix_product@tpu-v5e.bytes```."""
 
     def run(self) -> tuple[list[nodes.Node], list[nodes.system_message]]:
         """Return the number as a text."""
