@@ -14,6 +14,9 @@ from sphinx.util.osutil import relative_uri
 
 from .asset_bundle import builder_of, is_wanted
 
+# The module of the theme whose function makes a sidebar.
+THEIRS = "pydata_sphinx_theme.toctree"
+
 
 def add_sidebar(
     app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any
@@ -84,6 +87,21 @@ def _mark(link: LexborNode) -> None:
         node = node.parent
 
 
+def stand_behind_theirs(app: Sphinx) -> None:
+    """Call `add_sidebar` right after the theme's function is there.
+
+    The theme renders each part of a page twice, first to see whether it is empty. By priorities
+    alone this would come after that.
+    """
+    listeners = app.events.listeners["html-page-context"]
+    own = next(each for each in listeners if each.handler is add_sidebar)
+    theirs = [each for each in listeners if each.handler.__module__ == THEIRS]
+    if theirs:
+        listeners.remove(own)
+        listeners.insert(listeners.index(theirs[-1]) + 1, own)
+
+
 def setup(app: Sphinx) -> None:
-    """Register the event, after the theme's own."""
-    app.connect("html-page-context", add_sidebar, priority=800)
+    """Register the events."""
+    app.connect("html-page-context", add_sidebar)
+    app.connect("builder-inited", stand_behind_theirs, priority=900)
