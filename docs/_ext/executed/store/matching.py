@@ -82,7 +82,7 @@ def _pairs(
             continue
         alike = sorted(
             (
-                (-difflib.SequenceMatcher(None, then[old], now[new]).ratio(), new, old)
+                (-_likeness(then[old], now[new]), new, old)
                 for old in range(low, high)
                 for new in range(first, last)
                 if old not in taken and new not in pairs
@@ -93,6 +93,17 @@ def _pairs(
                 pairs[new] = old
                 taken.add(old)
     return pairs
+
+
+def _likeness(one: str, other: str) -> float:
+    """Return how much two texts have in common; zero where that is less than `ALIKE`.
+
+    Two upper bounds, which cost little, are asked first.
+    """
+    matcher = difflib.SequenceMatcher(None, one, other)
+    if min(matcher.real_quick_ratio(), matcher.quick_ratio()) < ALIKE:
+        return 0.0
+    return matcher.ratio()
 
 
 def changes(outputs: PageOutputs, page: Page) -> tuple[str, ...]:
