@@ -35,10 +35,13 @@ def test_lessons_come_first_and_are_numbered_in_their_order():
         assert re.search(rf"^# {re.escape(title)}$", text(page), re.MULTILINE)
 
 
-def test_the_table_of_lessons_has_them_in_their_order():
-    rows = re.findall(r"^\| (\d+) \| \[(.+?)\]\((.+?)\.md\) \|", text("learn/index"), re.MULTILINE)
-    found = [(n, title, target.removeprefix("../")) for n, title, target in rows]
+def test_the_cards_of_lessons_have_them_in_their_order_with_their_minutes():
+    card = r"^:::\{grid-item-card\} \[(\d+) · (.+?)\]\((.+?)\.md\)\n.+\n\+\+\+\n(.+)$"
+    cards = re.findall(card, text("learn/index"), re.MULTILINE)
+    found = [(n, title, target.removeprefix("../")) for n, title, target, _ in cards]
     assert found == [(n, title, page.removeprefix("learn/")) for n, title, page in LISTED]
+    minutes = ["10 minutes", *(f"{head(page)[2]} minutes" for page in OTHERS), "an afternoon"]
+    assert [time for *_, time in cards] == minutes
 
 
 @pytest.mark.parametrize("page", OTHERS)
