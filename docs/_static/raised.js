@@ -139,7 +139,7 @@
     // What the text does not name is one way among others to the line that says it.
     const met = shown.some((each) => text.includes(each.split(".").at(-1)));
     const who = shown.flatMap((each, number) => [number ? (number === shown.length - 1 ? " or " : ", ") : "", code(each)]);
-    const says = row.whole ? " says: " : " says what begins like it: ";
+    const says = row.whole ? " says: " : " says a message that begins the same: ";
     const sentence = [...(met ? [...who, ` (${titleOf(row.package)})`] : [titleOf(row.package)]), says, marked(row, message), ...(met || !who.length ? [] : [" It may come from ", ...who, "."])];
     const all = versions[row.package];
     const whole = row.package !== "jax" ? all.at(-1) : row.since === row.until ? row.since : `${row.since} to ${row.until}`;

@@ -1237,14 +1237,14 @@ class Layers:
         lambda x: jax.nn.log_softmax(x),
     )
     layer_norm = Row(
-        "Layer normalisation",
+        "Layer normalization",
         lambda x: F.layer_norm(x, x.shape[1:]),
         lambda x: tf.keras.layers.LayerNormalization(epsilon=1e-5)(x),
         lambda x: jax.nn.standardize(x, epsilon=1e-5),
         tolerance=1e-3,
     )
     layer_norm_default = Row(
-        "Layer normalisation: default epsilon",
+        "Layer normalization: default epsilon",
         lambda x: F.layer_norm(x, x.shape[1:]),
         lambda x: tf.keras.layers.LayerNormalization()(x),
         lambda x: jax.nn.standardize(x),

@@ -185,7 +185,7 @@ def notice(options: Options, device: str, page: BuiltPage) -> str:
     if state.current:
         return ""
     if state.standing is Standing.EARLIER:
-        return f"On {label} part of this page is not recorded with this code, and says so there."
+        return f"Parts of this page aren't recorded on {label} with today's code, and say so."
     return f"The recording on {label} is {state}."
 
 

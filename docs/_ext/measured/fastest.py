@@ -184,7 +184,9 @@ def _table(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
     for work, of_work, bests in zip(node["works"], by_work, all_bests, strict=True):
         words: nodes.Node = nodes.Text(work.words)
         if of_work:
-            words = link(page, of_work[0].page, work.words)
+            # To the page that measured the fastest at home.
+            first = next(iter([*bests.get(book.home, ()), *of_work]))
+            words = link(page, first.page, work.words)
         gone = {device for name, _, device in outdated if work.counts(name)}
         gaps |= gone
         cells = (_cell(bests[each], each in gone, ticks, options) for each in devices)

@@ -49,11 +49,14 @@ document.addEventListener("DOMContentLoaded", () => {
       said.before(fold);
       fold.append(summary, said);
     }
+    // The helpers of the judge's cell are the check.
+    const helpers = help.previousElementSibling?.previousElementSibling?.querySelector(".collapsed");
+    if (helpers) helpers.textContent = "Show the check, which may give the solution away";
     if (notebook) {
       const link = document.createElement("a");
       link.href = notebook.href;
       link.download = "";
-      link.textContent = "Solve it in the notebook";
+      link.textContent = "Download the notebook to solve it";
       const place = document.createElement("p");
       place.className = "exercise-notebook";
       place.append(link);
