@@ -36,7 +36,8 @@ def test_lessons_come_first_and_are_numbered_in_their_order():
 
 
 def test_the_cards_of_lessons_have_them_in_their_order_with_their_minutes():
-    card = r"^::::\{grid-item-card\} \[(\d+) · (.+?)\]\((.+?)\.md\)\n.+\n\n:::\{card-footer\}\n(.+)$"
+    title, footer = r"\{grid-item-card\} \[(\d+) · (.+?)\]\((.+?)\.md\)", r":::\{card-footer\}"
+    card = rf"^::::{title}\n.+\n\n{footer}\n(.+)$"
     cards = re.findall(card, text("learn/index"), re.MULTILINE)
     found = [(n, title, target.removeprefix("../")) for n, title, target, _ in cards]
     assert found == [(n, title, page.removeprefix("learn/")) for n, title, page in LISTED]
