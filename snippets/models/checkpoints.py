@@ -263,6 +263,24 @@ def restore_somewhere(folder, sharding):
         )
 
 
+def saved_layout(folder):
+    """Return the shape of an array, and which device saved which rows.
+
+    The array was sharded by rows. Of each axis, a device has (start, stop).
+    """
+    handler = ocp.StandardCheckpointHandler()
+    with ocp.CheckpointManager(folder, item_handlers=handler) as manager:
+        saved = manager.item_metadata(0)["kernel"]
+    devices = saved.sharding.device_mesh.mesh
+    rows, columns = saved.shape
+    height = rows // len(devices)
+    held = {
+        f"device {device.id}": ((n * height, (n + 1) * height), (0, columns))
+        for n, device in enumerate(devices)
+    }
+    return {"shape": saved.shape, "devices": held}
+
+
 def steps_kept(folder, losses, **options):
     """Save a step for each loss; return those kept, the best, the latest."""
     options = ocp.CheckpointManagerOptions(**options)

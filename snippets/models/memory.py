@@ -109,6 +109,36 @@ def saved_bytes(network, params, batch):
     return sum(kept.values())
 
 
+def parts_over_a_step(params, opt_state, batch):
+    """Return {moment: {part: bytes}}; half is half of the layers.
+
+    The forward pass keeps the activations of each layer. The backward pass
+    frees them, and makes the gradient of the layer's weights.
+    """
+    layers = len(params["up"])
+    half = layers // 2
+    moments = {
+        "before": (0, 0),
+        "half of the forward pass": (half, 0),
+        "whole forward pass": (layers, 0),
+        "half of the backward pass": (half, layers - half),
+        "whole backward pass": (0, layers),
+    }
+    parts = {}
+    for moment, (kept, done) in moments.items():
+        first, last = (
+            jax.tree.map(lambda weights, n=n: weights[:n], params)
+            for n in (kept, done)
+        )
+        parts[moment] = {
+            "parameters": nbytes(params),
+            "optimizer": nbytes(opt_state),
+            "activations": saved_bytes(in_a_loop, first, batch),
+            "gradients": nbytes(last),
+        }
+    return parts
+
+
 def compiled_step(network, state, donate=()):
     """Return the step, compiled for (parameters, optimizer state, batch)."""
     jitted = jax.jit(

@@ -65,6 +65,17 @@ def pipeline(weights, x, batch_axis=None):
     )(weights, x)
 
 
+def schedule(stages, microbatches):
+    """Return which microbatch each stage has in each iteration, -1 for none.
+
+    int32 (stages, iterations): each stage is one iteration later than the
+    stage before it.
+    """
+    iteration = jnp.arange(stages - 1 + microbatches)
+    number = iteration - jnp.arange(stages)[:, None]
+    return jnp.where((number >= 0) & (number < microbatches), number, -1)
+
+
 def idle_share(stages, microbatches):
     """Return the share of the time in which a stage has no microbatch."""
     return (stages - 1) / (stages - 1 + microbatches)

@@ -4,6 +4,7 @@ import numpy as np
 import orbax.checkpoint as ocp
 import pytest
 
+from snippets.devices import arrays
 from snippets.models import checkpoints
 
 LOSSES = [3.0, 1.0, 2.0, 4.0, 5.0]
@@ -115,6 +116,19 @@ def test_an_array_from_more_devices_needs_a_layout(raises_declared, folder):
     one = jax.sharding.SingleDeviceSharding(jax.devices()[0])
     kernel = checkpoints.restore_somewhere(str(folder / "sixteen"), one)["kernel"]
     assert np.array_equal(kernel, np.arange(1024.0).reshape(16, 64))
+
+
+def test_the_layout_that_was_saved_is_that_of_the_array(folder, tmp_path):
+    found = checkpoints.saved_layout(str(folder / "sixteen"))
+    assert found["shape"] == (16, 64)
+    rows = {f"device {n}": ((n, n + 1), (0, 64)) for n in range(16)}
+    assert found["devices"] == rows
+    mesh = jax.make_mesh((4,), ("rows",), devices=jax.devices()[4:][::-1])
+    kernel = jax.device_put(np.ones((8, 6)), jax.NamedSharding(mesh, jax.P("rows")))
+    with ocp.CheckpointManager(tmp_path) as manager:
+        manager.save(0, args=ocp.args.StandardSave({"kernel": kernel}))
+    expected = arrays.held_by_each(kernel=kernel)["kernel"]
+    assert checkpoints.saved_layout(tmp_path) == expected
 
 
 def test_another_tree_is_refused(raises_declared, manager, like):

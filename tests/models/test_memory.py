@@ -69,6 +69,25 @@ def test_pytorch_keeps_less_than_jax_for_the_same_network():
     assert named < kept < memory.saved_bytes(memory.in_a_loop, PARAMS, BATCH)
 
 
+def test_activations_come_layer_by_layer_and_gradients_as_they_go():
+    moments = memory.parts_over_a_step(*STATE)
+    kept, gradients = (
+        [parts[name] for parts in moments.values()] for name in ("activations", "gradients")
+    )
+    whole = memory.saved_bytes(memory.in_a_loop, PARAMS, BATCH)
+    # One of three layers, all three, and one again.
+    one = {name: weights[:1] for name, weights in PARAMS.items()}
+    first = memory.saved_bytes(memory.in_a_loop, one, BATCH)
+    assert kept == [0, first, whole, first, 0]
+    assert first < whole
+    params = memory.nbytes(PARAMS)
+    assert gradients == [0, 0, 0, params * 2 // 3, params]
+    assert memory.nbytes(memory.gradient(memory.in_a_loop, PARAMS, BATCH)) == params
+    for parts in moments.values():
+        assert parts["parameters"] == params
+        assert parts["optimizer"] == memory.nbytes(STATE[1])
+
+
 def test_the_list_of_residuals_is_what_is_counted(capsys):
     one = {name: weights[0] for name, weights in PARAMS.items()}
     jax.ad_checkpoint.print_saved_residuals(memory.layer, one, BATCH[0])

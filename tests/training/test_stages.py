@@ -74,6 +74,40 @@ def test_rows_sharded_over_an_axis_that_is_not_named_are_refused():
             stages.pipeline(weights, x)
 
 
+@pytest.mark.parametrize(("count", "microbatches"), [(4, 8), (4, 3), (8, 1)])
+def test_the_schedule_is_what_the_stages_of_the_pipeline_compute(monkeypatch, count, microbatches):
+    computed, advance, now = {}, stages.advance, []
+
+    def write_down(stage, iteration, x):
+        computed[int(stage), int(iteration)] = int(x[0, 0]) - 1
+
+    def advance_at(weights, x, state, iteration):
+        now.append(iteration)
+        return advance(weights, x, state, iteration)
+
+    def pass_on(weights, x):
+        jax.debug.callback(write_down, jax.lax.axis_index("stages"), now[-1], x)
+        return x
+
+    monkeypatch.setattr(stages, "advance", advance_at)
+    monkeypatch.setattr(stages, "in_a_row", pass_on)
+    # A microbatch is its number, counted from 1: 0 is what nobody has sent.
+    x = 1.0 + jnp.arange(microbatches)[:, None, None]
+    with mesh("stages", (count,)):
+        weights = jax.device_put(jnp.ones((count, 1, 1)), jax.P("stages"))
+        np.testing.assert_array_equal(stages.pipeline(weights, x), x)
+        jax.effects_barrier()
+    expected = np.full((count, count - 1 + microbatches), -1)
+    for (stage, iteration), number in sorted(computed.items()):
+        # Once the first stage has had all microbatches, it repeats the last one.
+        if number not in expected[stage]:
+            expected[stage, iteration] = number
+    assert len(computed) == expected.size
+    found = stages.schedule(count, microbatches)
+    np.testing.assert_array_equal(found, expected)
+    assert (found < 0).mean() == pytest.approx(stages.idle_share(count, microbatches))
+
+
 def test_the_idle_share_is_counted():
     # Of three stages and four microbatches: six iterations, in which each stage has four.
     busy = [sum(0 <= tick - stage < 4 for tick in range(6)) for stage in range(3)]

@@ -45,11 +45,15 @@ class Array:
 
 @dataclasses.dataclass(frozen=True)
 class Grid:
-    """A share for each row and each column; several may have one name."""
+    """A share for each row and each column; several may have one name.
+
+    texts: what the cells say, if it is not their shares.
+    """
 
     rows: Annotated[list[Name], SOME]
     columns: Annotated[list[Name], SOME]
     shares: list[list[Share]]
+    texts: list[list[str]] | None = None
 
 
 def _ink(number: int) -> Colour:
@@ -201,17 +205,22 @@ def grid(data: Grid) -> str:
         raise ValueError(f"a row of shares has another length than the {len(data.columns)} columns")
     if len(data.shares) != len(data.rows):
         raise ValueError(f"there are {len(data.rows)} rows and {len(data.shares)} rows of shares")
+    texts = data.texts
+    if texts is None:
+        texts = [[svg.number(round(share, 2)) for share in row] for row in data.shares]
+    if [len(row) for row in texts] != [len(row) for row in data.shares]:
+        raise ValueError("there is not one text for each share")
     head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in data.columns)
     body = "".join(
-        f'<tr><th scope="row">{html.escape(name)}</th>{"".join(map(_share, row))}</tr>'
-        for name, row in zip(data.rows, data.shares, strict=True)
+        f'<tr><th scope="row">{html.escape(name)}</th>{"".join(map(_share, shares, said))}</tr>'
+        for name, shares, said in zip(data.rows, data.shares, texts, strict=True)
     )
     table = f"<thead><tr><td></td>{head}</tr></thead><tbody>{body}</tbody>"
     return f'<div class="grid" style="{_ink(0).style}"><table>{table}</table></div>'
 
 
-def _share(share: float) -> str:
-    return f'<td style="--share:{share:.0%}">{svg.number(round(share, 2))}</td>'
+def _share(share: float, text: str) -> str:
+    return f'<td style="--share:{share:.0%}">{html.escape(text)}</td>'
 
 
 KINDS = {
@@ -228,7 +237,8 @@ KINDS = {
         placement,
     ),
     "grid": Kind(
-        "a dict {'rows': [name, …], 'columns': [name, …], 'shares': [[from 0 to 1, …], …]}",
+        "a dict {'rows': [name, …], 'columns': [name, …], 'shares': [[from 0 to 1, …], …]}, "
+        "which may also have 'texts': [[text, …], …]",
         Grid,
         grid,
     ),

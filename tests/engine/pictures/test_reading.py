@@ -150,6 +150,14 @@ def test_a_grid_is_a_table_whose_cells_say_their_shares():
     assert cells[3:5] == [("0.12", "--share:12%"), ("0.5", "--share:50%")]
 
 
+def test_a_grid_may_say_something_else_than_its_shares():
+    texts = [["", "<0>", "1"], ["2", "3", ""]]
+    page = drawn("grid", FITTING["grid"] | {"texts": texts})
+    cells = page.css("tbody td")
+    assert [node.text() for node in cells] == ["", "<0>", "1", "2", "3", ""]
+    assert [node.attributes["style"] for node in cells[:2]] == ["--share:0%", "--share:100%"]
+
+
 def test_moments_are_compared_part_by_part():
     page = drawn("memory", FITTING["memory"])
     assert [node.text() for node in page.css(".group")] == ["arrays", "process"]
@@ -187,6 +195,8 @@ WRONG = {
         FITTING["grid"] | {"shares": [[0, 1, 0]]},
         FITTING["grid"] | {"shares": [[0, 1], [0, 1]]},
         FITTING["grid"] | {"shares": [[0, 1, 2], [0, 0, 0]]},
+        FITTING["grid"] | {"texts": [["", "", ""], ["", ""]]},
+        FITTING["grid"] | {"texts": [[0, 1, 2], [0, 0, 0]]},
     ],
     "memory": [{}, {"before": 3}, {"before": {"arrays": -1}}, {"before": {"arrays": 1.5}}],
 }
