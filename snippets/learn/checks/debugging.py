@@ -87,6 +87,10 @@ def check_forward(forward):
         values = np.tanh(values @ kernel)
         numbers.append(np.abs(values).max())
     y, largest = found
+    assert isinstance(largest, jax.Array), (
+        f"the largest numbers are a {type(largest).__name__}, not an array; "
+        "`jnp.stack` makes one of a list"
+    )
     assert np.shape(largest) == (3,), (
         f"three layers have three largest numbers, not the shape "
         f"{np.shape(largest)}"

@@ -220,8 +220,18 @@ def check_first_state(first_state):
     with jax.set_mesh(mesh):
         make = jax.jit(lambda key: first_state(init, key, shardings))
         text = make.lower(key).compile().as_text()
+    assert "u32[72,41]" in text or "[72,41]" not in text, (
+        "in a compiled function, each device makes a whole average (72, 41): "
+        "there, `device` lays out nothing; `jnp.zeros_like` of the parameters "
+        "is sharded as they are"
+    )
     assert "[72,41]" not in text, (
         "each device makes a whole kernel (72, 41), in a compiled function, "
         "and keeps its shard: on explicit axes what `init` makes is "
         "replicated. `jax.sharding.auto_axes` leaves that to the compiler"
+    )
+    first, second = (jax.tree.leaves(average) for average in state[1:])
+    assert not any(a is b for a, b in zip(first, second, strict=True)), (
+        "both averages are the same arrays, and a step that donates its state "
+        "would give their memory away twice; make zeros for each"
     )

@@ -29,7 +29,8 @@ def head(state, x):
 def with_decay(rate, decay):
     """Return AdamW as an optimizer of Optax, which decays matrices alone.
 
-    Biases and the scales of norms, arrays of one axis, are not decayed.
+    Biases and the scales of norms, arrays of one axis, are not decayed. The
+    kernel of a convolution, of more than two axes, counts as a matrix.
     """
     return optax.adamw(rate, weight_decay=decay)
 

@@ -139,6 +139,11 @@ def ones_for_zeros(v):
     return v / jnp.sqrt(jnp.where(is_zero, 1.0, jnp.sum(v**2)))
 
 
+def zero_elements_left_out(v):
+    square = jnp.sum(v**2)
+    return jnp.where(v != 0, v / jnp.sqrt(jnp.where(square > 0, square, 1)), 0.0)
+
+
 def norm_of_a_safe_vector(v):
     is_zero = jnp.all(v == 0)
     safe = jnp.where(is_zero, jnp.ones_like(v), v)
@@ -502,6 +507,7 @@ WRONG = [
     (checks.check_unit, where_outside, "the derivative is nan"),
     (checks.check_unit, at_least_tiny, "not zeros; a step"),
     (checks.check_unit, ones_for_zeros, "not zeros; a step"),
+    (checks.check_unit, zero_elements_left_out, "the derivatives at [5. 0.]"),
     (checks.check_smoothed, smoothed_from_zero, "the first value is 0.25"),
     (checks.check_smoothed, last_value, "it has the shape ()"),
     (checks.check_smoothed, with_the_rate_reversed, "the rate belongs to the new element"),

@@ -124,6 +124,11 @@ def fresh_list(kernels, x):
     return x, jnp.stack(largest)
 
 
+def unstacked(kernels, x):
+    x, largest = solutions.forward(kernels, x)
+    return x, list(largest)
+
+
 def of_the_last_layer(kernels, x):
     x, largest = solutions.forward(kernels, x)
     return x, largest[-1]
@@ -205,9 +210,9 @@ def numbers_alone(kernels, x):
     return solutions.forward(kernels, x)[1]
 
 
-def as_a_list(kernels, x):
+def with_one_more(kernels, x):
     x, largest = solutions.forward(kernels, x)
-    return x, (*tuple(largest), 0)
+    return x, jnp.append(largest, 0)
 
 
 def remembered_for_good(kernels, x, known={}):  # noqa: B006
@@ -388,10 +393,11 @@ WRONG = [
     (checks.check_forward, before_the_layers, "the largest numbers are"),
     (checks.check_forward, before_the_tanh, "the largest numbers are"),
     (checks.check_forward, numbers_alone, "it is to return two things"),
-    (checks.check_forward, as_a_list, "not the shape (4,)"),
+    (checks.check_forward, with_one_more, "not the shape (4,)"),
     (checks.check_forward, remembered_for_good, "the numbers of another"),
     (checks.check_forward, exercises.forward, "something outside of the function keeps tracers"),
     (checks.check_forward, fresh_list, "the largest numbers are"),
+    (checks.check_forward, jax.jit(unstacked), "are a list, not an array"),
     (checks.check_forward, of_the_last_layer, "three layers have three"),
     (checks.check_forward, of_the_inputs, "what the layers make of x"),
     (checks.check_mean_of, exercises.mean_of, "has a weak type"),

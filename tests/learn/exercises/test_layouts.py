@@ -274,6 +274,11 @@ def powers_of_two(rows, width, hidden, devices):
     return min(fits, key=functools.partial(formula, rows, width, hidden))
 
 
+def rows_over_powers_of_two(rows, width, hidden, devices):
+    fits = [pair for pair in possible(rows, hidden, devices) if pair[0] in (1, 2, 4, 8)]
+    return min(fits, key=functools.partial(formula, rows, width, hidden))
+
+
 def of_eight_devices(rows, width, hidden, devices):
     return solutions.best_mesh(rows, width, hidden, 8)
 
@@ -379,6 +384,7 @@ WRONG = [
     (BEST, split(hidden_activations), "on another mesh"),
     (BEST, square, "on another mesh"),
     (BEST, reversed_pair, "on another mesh"),
+    (BEST, rows_over_powers_of_two, "on 6 devices it returns (2, 3)"),
     (BEST, one_or_the_other, "on another mesh"),
     (BEST, powers_of_two, "data times model must be 6"),
     (BEST, of_eight_devices, "data times model must be 6"),

@@ -303,8 +303,22 @@ def one_average(init, key, shardings):
 
 
 def then_averages(init, key, shardings):
+    params = jax.jit(jax.sharding.auto_axes(init, out_sharding=shardings))(key)
+    return params, *(jax.tree.map(jnp.zeros_like, params) for _ in range(2))
+
+
+def one_average_twice(init, key, shardings):
     make = jax.sharding.auto_axes(init, out_sharding=shardings)
     return averages_of(jax.jit(make)(key))
+
+
+def zeros_on_devices(init, key, shardings):
+    params, *_ = then_averages(init, key, shardings)
+
+    def zeros():
+        return jax.tree.map(lambda x, s: jnp.zeros(x.shape, device=s), params, shardings)
+
+    return params, zeros(), zeros()
 
 
 def with_specs(init, key, shardings):
@@ -389,6 +403,8 @@ WRONG = [
     (checks.check_first_state, parameters_alone, "three pytrees are wanted"),
     (checks.check_first_state, one_average, "three pytrees are wanted"),
     (checks.check_first_state, whole_averages, "a device holds (72, 41)"),
+    (checks.check_first_state, zeros_on_devices, "each device makes a whole average"),
+    (checks.check_first_state, one_average_twice, "both averages are the same arrays"),
     (checks.check_first_state, ones, "do not begin at zero"),
     (checks.check_first_state, first_values, "do not begin at zero"),
     (checks.check_first_state, bias_averaged, "do not begin at zero"),

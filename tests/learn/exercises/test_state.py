@@ -279,6 +279,14 @@ def by_scan(params, batches, rate, momentum):
     return jax.lax.scan(body, state, batches)[0][0]
 
 
+def from_a_product(params, batches, rate, momentum):
+    step = jax.jit(functools.partial(stepped, rate=rate, momentum=momentum))
+    velocities = jax.tree.map(lambda p: 0 * p, params)
+    for batch in batches:
+        params, velocities = step(params, velocities, batch)
+    return params
+
+
 def by_partial(params, batches, rate, momentum):
     step = jax.jit(functools.partial(stepped, rate=rate, momentum=momentum))
     velocities = {"w": 0.0}
@@ -386,6 +394,7 @@ RIGHT = [
     (A, in_three_maps),
     (A, jax.jit(solutions.average)),
     (T, by_scan),
+    (T, from_a_product),
     (T, by_partial),
     (T, compiled_ahead),
     (T, with_copies_donated),
