@@ -216,7 +216,7 @@ def grid(data: Grid) -> str:
         for name, shares, said in zip(data.rows, data.shares, texts, strict=True)
     )
     table = f"<thead><tr><td></td>{head}</tr></thead><tbody>{body}</tbody>"
-    return f'<div class="grid" style="{_ink(0).style}"><table>{table}</table></div>'
+    return f'<div class="grid" tabindex="0" style="{_ink(0).style}"><table>{table}</table></div>'
 
 
 def _share(share: float, text: str) -> str:

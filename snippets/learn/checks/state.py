@@ -146,7 +146,6 @@ def check_train(train):
         f"{found['w']}, not {right}; both are arguments, and the velocity "
         "begins at zero"
     )
-    # A product alone may be what the velocities begin with, 0 * params.
     eager = {"jit(matmul)", "jit(add)", "jit(subtract)"}
     assert three.compilations and not eager & set(three.compilations), (
         "right, but operations of a step run one at a time; keep `jax.jit` "
