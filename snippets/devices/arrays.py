@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from IPython.display import HTML
 from jax import P, lax, reshard
 from jax._src.core import ShardingTypeError
