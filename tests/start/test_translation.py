@@ -210,7 +210,7 @@ def test_empty_is_uninitialized_from_the_version_that_the_row_names():
     zeros = "broadcast_in_dim" in program and "0.0" in program
     assert zeros is (Version(jax.__version__) < Version(since))
     assert zeros or "= empty[" in program
-    assert f"From JAX {since} on `jnp.empty` is" in PAGE
+    assert f"From JAX {since} on, `jnp.empty` is" in PAGE
 
 
 def test_inputs_that_no_row_reads_are_not_kept():
