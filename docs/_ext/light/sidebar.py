@@ -10,6 +10,7 @@ from typing import Any
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 from sphinx import addnodes
 from sphinx.application import Sphinx
+from sphinx.environment.adapters.toctree import _get_toctree_ancestors
 from sphinx.util.osutil import relative_uri
 
 from .asset_bundle import builder_of, is_wanted
@@ -39,13 +40,10 @@ def add_sidebar(
 
 def caption_of(app: Sphinx, pagename: str) -> str | None:
     """Return the caption in the sidebar under which a page lies."""
-    includes, root = app.env.toctree_includes, app.config.root_doc
-    above = {page: name for name in includes if name != root for page in includes[name]}
-    seen = {pagename}
-    while (pagename := above.get(pagename, pagename)) not in seen:
-        seen.add(pagename)
-    trees = app.env.tocs[root].findall(addnodes.toctree)
-    captions = (tree["caption"] for tree in trees if pagename in tree["includefiles"])
+    ancestors = _get_toctree_ancestors(app.env.toctree_includes, pagename)
+    highest = [pagename, *ancestors][-1]
+    trees = app.env.tocs[app.config.root_doc].findall(addnodes.toctree)
+    captions = (tree["caption"] for tree in trees if highest in tree["includefiles"])
     return next(captions, None)
 
 

@@ -3,7 +3,6 @@
 import dataclasses
 import itertools
 import math
-import re
 from collections.abc import Iterable, Sequence
 from typing import Self
 
@@ -15,6 +14,7 @@ from sphinx.util.docutils import SphinxDirective
 from drawing import strips, svg
 from drawing.numbers import seconds_text
 from executed.book import book_of
+from executed.frameworks import Colour
 from executed.names import nearest
 from executed.nodes import noted, raw, table_node, table_note
 from executed.options import Options
@@ -29,8 +29,6 @@ from .tables import DAGGER, by_device, notes_below
 from .texts import compared, sampling
 
 logger = logging.getLogger(__name__)
-# The frameworks that a verdict begins with.
-LEADING = re.compile(r"[^,:]+")
 # What the largest array of a work is called up to so many elements.
 SIZES = {10_000: "small", 1_000_000: "medium", math.inf: "large"}
 # What stands where other code was measured, and what is said of it below.
@@ -91,10 +89,19 @@ def against(one: Measurement, other: Measurement) -> Range:
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """Which framework is fastest, in words; `leading` are those that may be, if that is told."""
+    """Which framework is fastest, in words; `leading` are those that may be, if that is told.
 
-    text: str
+    The words are two parts: the names of those, and what is said of them.
+    """
+
+    names: str
+    rest: str
     leading: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The whole sentence."""
+        return self.names + self.rest
 
 
 def answer(bests: Sequence[Measurement], options: Options) -> Answer:
@@ -102,13 +109,13 @@ def answer(bests: Sequence[Measurement], options: Options) -> Answer:
     names = [options.framework_label(each.framework) for each in bests]
     if len(bests) < 2 or any(len(each.processes) < 2 for each in bests):
         times = (seconds_text(each.seconds) for each in bests)
-        return Answer(", ".join(map(" ".join, zip(names, times, strict=True))))
+        return Answer("", ", ".join(map(" ".join, zip(names, times, strict=True))))
     leading = tuple(each.framework for each in bests[:2])
     ratio = against(*bests[:2])
     if ratio.differs:
-        return Answer(f"{names[0]}, {compared(ratio)} than {names[1]}", leading[:1])
+        return Answer(names[0], f", {compared(ratio)} than {names[1]}", leading[:1])
     joined = " and " if ratio.is_equal else " or "
-    return Answer(f"{joined.join(names[:2])}: {compared(ratio)}", leading)
+    return Answer(joined.join(names[:2]), f": {compared(ratio)}", leading)
 
 
 def size_of(measurements: Iterable[Measurement]) -> str:
@@ -126,9 +133,13 @@ def factors(bests: Sequence[Measurement]) -> list[tuple[float, float, float]]:
     return [(time / least, low / least, high / least) for time, low, high in ends]
 
 
+def _ink(framework: str, options: Options) -> Colour:
+    return options.colour(framework) or svg.INKS[0]
+
+
 def _strip(bests: Sequence[Measurement], ticks: Sequence[float], options: Options) -> nodes.Node:
     """Return the dots of the frameworks, the fastest on top."""
-    inks = [options.colour(each.framework) or svg.INKS[0] for each in bests]
+    inks = [_ink(each.framework, options) for each in bests]
     dots = [
         (at, (low, high), ink) for (at, low, high), ink in zip(factors(bests), inks, strict=True)
     ]
@@ -139,9 +150,9 @@ def _legend(shown: Iterable[Measurement], options: Options) -> nodes.Node:
     """Return which colour is which framework's."""
     names = dict.fromkeys(each.framework for each in shown)
     order = [name for name in options.frameworks if name in names]
-    inks = {name: options.colour(name) or svg.INKS[0] for name in order}
     texts = (
-        f'<span style="{inks[name].style}">{options.framework_label(name)}</span>' for name in order
+        f'<span style="{_ink(name, options).style}">{options.framework_label(name)}</span>'
+        for name in order
     )
     return raw(f'<span class="strip-legend">{" ".join(texts)}</span>')
 
@@ -158,9 +169,8 @@ def _cell(
     )
     sentence, remarks = answer(bests, options), notes_below([], bests, options)
     note = " ".join([f"{'; '.join(entries)}.", sampling(bests[0]), *remarks])
-    leading = LEADING.match(sentence.text) if sentence.leading else None
-    first, rest = (leading[0], sentence.text[leading.end() :]) if leading else ("", sentence.text)
-    number = noted("", "", nodes.strong("", first), nodes.Text(rest), note=note)
+    words = nodes.strong("", sentence.names), nodes.Text(sentence.rest)
+    number = noted("", "", *words, note=note)
     number["classes"] = ["measured", "long"]
     number["data"] = {"data-leading": " ".join(sentence.leading)}
     earlier = any(each.earlier for each in bests)
@@ -185,8 +195,7 @@ def _table(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
         words: nodes.Node = nodes.Text(work.words)
         if of_work:
             # To the page that measured the fastest at home.
-            first = next(iter([*bests.get(book.home, ()), *of_work]))
-            words = link(page, first.page, work.words)
+            words = link(page, [*bests[book.home], *of_work][0].page, work.words)
         gone = {device for name, _, device in outdated if work.counts(name)}
         gaps |= gone
         cells = (_cell(bests[each], each in gone, ticks, options) for each in devices)

@@ -38,29 +38,24 @@ document.addEventListener("DOMContentLoaded", () => {
     }
   };
 
+  const { element } = window.book;
   const notebook = document.querySelector(".btn-download-notebook-button");
   for (const help of document.querySelectorAll(".exercise-help")) {
-    const said = help.previousElementSibling?.querySelector(":scope > .cell_output");
+    const judged = help.previousElementSibling;
+    const said = judged?.querySelector(":scope > .cell_output");
     if (said) {
-      const fold = document.createElement("details");
-      const summary = document.createElement("summary");
-      summary.textContent = "What the check says before you begin";
-      fold.className = "exercise-said";
+      const summary = element("summary", {}, "What the check says before you begin");
+      const fold = element("details", { className: "exercise-said" }, summary);
       said.before(fold);
-      fold.append(summary, said);
+      fold.append(said);
     }
     // The helpers of the judge's cell are the check.
-    const helpers = help.previousElementSibling?.previousElementSibling?.querySelector(".collapsed");
+    const helpers = judged?.previousElementSibling?.querySelector(".collapsed");
     if (helpers) helpers.textContent = "Show the check, which may give the solution away";
     if (notebook) {
-      const link = document.createElement("a");
-      link.href = notebook.href;
-      link.download = "";
-      link.textContent = "Download the notebook to solve it";
-      const place = document.createElement("p");
-      place.className = "exercise-notebook";
-      place.append(link);
-      help.prepend(place);
+      const words = "Download the notebook to solve it";
+      const link = element("a", { href: notebook.href, download: "" }, words);
+      help.prepend(element("p", { className: "exercise-notebook" }, link));
     }
   }
 

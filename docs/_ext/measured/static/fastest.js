@@ -15,8 +15,7 @@
     const section = table.closest("section");
     const title = section.querySelector("h1, h2, h3").firstChild.textContent.trim();
     const rows = [...table.tBodies[0].rows].map((row, n) => ({ row, size: sizes[n] }));
-    const heads = [...table.tHead.rows[0].cells].slice(1);
-    return { section, title, rows, frameworks, heads };
+    return { section, title, rows, frameworks, heads: [...table.tHead.rows[0].cells].slice(1) };
   };
 
   const deviceOf = (head) => (head.querySelector(".device-name") ?? head).textContent;
