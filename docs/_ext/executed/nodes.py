@@ -90,10 +90,10 @@ def raw(text: str) -> nodes.raw:
     return nodes.raw("", text, format="html")
 
 
-def for_device(device: str, text: str) -> nodes.raw:
-    """Return a note that is shown to readers who chose a device."""
+def for_device(device: str, text: str, class_: str) -> str:
+    """Return a paragraph that is shown to readers who chose a device, as HTML."""
     name, said = html.escape(device), html.escape(text)
-    return raw(f'<p class="table-note" data-device="{name}" hidden>{said}</p>')
+    return f'<p class="{class_}" data-device="{name}" hidden>{said}</p>'
 
 
 def setup(app: Sphinx) -> None:

@@ -11,7 +11,7 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
 
 from .book import Book, BuiltPage, Outcome, book_of
-from .nodes import raw, table_node
+from .nodes import for_device, raw, table_node
 from .options import Options
 from .store.output_format import RunMetadata
 from .store.states import Standing
@@ -129,8 +129,7 @@ class SayHowPageStands(SphinxPostTransform):
         for line in provenance(page, book.options):
             self.document += raw(f'<p class="provenance">{html.escape(line)}</p>')
         notices = [
-            f'<p class="device-notice" data-device="{html.escape(device)}" hidden>'
-            f"{html.escape(text)}</p>"
+            for_device(device, text, "device-notice")
             for device in book.shown
             if (text := notice(book.options, device, page))
         ]

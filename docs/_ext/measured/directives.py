@@ -183,7 +183,7 @@ def _with_outdated(
             tabs[device] = nodes.container("", tabs[device], note)
         else:
             of = f". What you see is from {', '.join(map(label, shown))}." if shown else "."
-            below.append(for_device(device, words + of))
+            below.append(raw(for_device(device, words + of, "table-note")))
     return [*device_tabs(page.env, tabs, data), *below]
 
 
