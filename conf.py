@@ -77,6 +77,8 @@ book_modules = {
 }
 # What a record of the timer holds.
 book_measurements = "snippets/programs/measurement.schema.json"
+# What was measured on other machines.
+book_machines = "docs/_machines"
 
 book_sources = {
     "post": {

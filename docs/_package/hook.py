@@ -5,6 +5,7 @@ What pages show of the command imports the timer as snippets do, and in the pack
 Needs the standard library alone, besides the interface of the tool that builds.
 """
 
+import importlib
 import importlib.util
 import json
 import pathlib
@@ -45,6 +46,21 @@ def records(cell: dict[str, Any]) -> list[dict[str, Any]]:
     return [part for each in found if each for part in each.get("alternatives", [each])]
 
 
+def names(cell: dict[str, Any]) -> list[str]:
+    """Return the names of the records among the outputs of a recorded cell."""
+    found = [output.get("data", {}).get(RECORD_TYPE) for output in cell["outputs"]]
+    return [each["name"] for each in found if each]
+
+
+def engine(root: pathlib.Path) -> Any:
+    """Return the module of the engine that tells what a cell measures."""
+    sys.path.insert(0, str(root / "docs" / "_ext"))
+    try:
+        return importlib.import_module("measured.slices")
+    finally:
+        sys.path.pop(0)
+
+
 def summary(record: dict[str, Any]) -> dict[str, Any]:
     """Return what the command compares with: of each process a single number by each clock."""
     processes = record["processes"]
@@ -61,6 +77,7 @@ def book(root: pathlib.Path, version: str) -> dict[str, Any]:
     program = root / "snippets" / "programs" / PACKAGE
     offered = module(program / "offered.py").OFFERED
     needed = module(program / "cells.py").needed
+    slices = engine(root).slices
     conf = runpy.run_path(str(root / "conf.py"))
     frameworks = conf["book_frameworks"].values()
     environment: dict[str, str] = {}
@@ -68,12 +85,14 @@ def book(root: pathlib.Path, version: str) -> dict[str, Any]:
         environment |= framework.get("environment", {}).get("", {})
     numbers: dict[str, dict[str, Any]] = {}
     measurements = []
+    code: dict[str, str] = {}
     for name, (page, reference, question) in offered.items():
         for device in conf["book_devices"]:
             path = root / "docs" / "_recorded" / device / f"{page}.ipynb"
             if not path.is_file():
                 continue
             cells = json.loads(path.read_text("utf8"))["cells"]
+            cells = [cell for cell in cells if cell["cell_type"] == "code"]
             measured = [[f"{r['name']}@{r['framework']}" for r in records(c)] for c in cells]
             last = next((n for n, found in enumerate(measured) if reference in found), None)
             if last is None:
@@ -85,6 +104,8 @@ def book(root: pathlib.Path, version: str) -> dict[str, Any]:
                 sources = needed(["".join(cell["source"]) for cell in cells], last)
                 own = {"name": name, "page": page, "question": question, "cells": sources}
                 own["frameworks"] = sorted({r["framework"] for r in records(cells[last])})
+                digest = slices(tuple("".join(cell["source"]) for cell in cells))[last]
+                code |= dict.fromkeys(names(cells[last]), digest)
                 measurements.append(own)
     if lost := offered.keys() - {each["name"] for each in measurements}:
         raise ValueError(f"no page has recorded what is offered as {', '.join(sorted(lost))}")
@@ -95,6 +116,7 @@ def book(root: pathlib.Path, version: str) -> dict[str, Any]:
         "environment": environment,
         "before": sorted({name for each in frameworks for name in each.get("before", [])}),
         "measurements": measurements,
+        "code": code,
         "numbers": numbers,
     }
 

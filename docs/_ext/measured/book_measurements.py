@@ -58,10 +58,11 @@ def matching(env: BuildEnvironment, patterns: Iterable[str]) -> list[Measurement
 
 def known_on(page: FillIn) -> Measurements:
     """Return what a page may name: all that was measured on any device."""
-    return book_of(page.env).once(_known)
+    return book_of(page.env).once(known)
 
 
-def _known(book: Book) -> Measurements:
+def known(book: Book) -> Measurements:
+    """Return what pages may name, of a book whose pages are all read."""
     by_name: dict[tuple[str, str], dict[str, Measurement]] = {}
     for measurement in sorted(book.once(_measurements), key=lambda each: each.device != book.home):
         devices_of = by_name.setdefault((measurement.name, measurement.framework), {})

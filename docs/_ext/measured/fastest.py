@@ -3,7 +3,7 @@
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Self
 
 from docutils import nodes
@@ -13,14 +13,14 @@ from sphinx.util.docutils import SphinxDirective
 
 from drawing import strips, svg
 from drawing.numbers import seconds_text
-from executed.book import book_of
+from executed.book import Book, book_of
 from executed.frameworks import Colour
 from executed.names import nearest
 from executed.nodes import noted, raw, table_node, table_note
 from executed.options import Options
 from executed.waiting import FillIn, link, place
 
-from . import book_measurements
+from . import across, book_measurements
 from .book_measurements import data_node, known_on
 from .feature import NAME
 from .ranges import Range
@@ -33,6 +33,8 @@ logger = logging.getLogger(__name__)
 SIZES = {10_000: "small", 1_000_000: "medium", math.inf: "large"}
 # What stands where other code was measured, and what is said of it below.
 GONE, OUTDATED = "–", "–: not recorded on {} with this code."
+# What is said below a table with rows that other machines answer otherwise.
+OTHERWISE = "A row that names {} comes out otherwise there."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -157,10 +159,41 @@ def _legend(shown: Iterable[Measurement], options: Options) -> nodes.Node:
     return raw(f'<span class="strip-legend">{" ".join(texts)}</span>')
 
 
+def otherwise(book: Book, of_work: Sequence[Measurement]) -> dict[str, Answer]:
+    """Return the machines on which a work has another answer than at home, with that answer.
+
+    That is another fastest framework, or a factor that differs by more than ratios of one kind do.
+    Asked is for what both have measured.
+    """
+    found = {}
+    for name, known in book.once(across.elsewhere).items():
+        both = {
+            each.reference: by_device[name]
+            for each in of_work
+            if (by_device := known.by_name.get((each.name, each.framework)))
+        }
+        own = best(each for each in of_work if each.reference in both and each.device == book.home)
+        there = best(both.values())
+        if len(own) < 2 or any(len(each.processes) < 2 for each in (*own, *there)):
+            continue
+        here, said = answer(own, book.options), answer(there, book.options)
+        factors = (against(*each[:2]).value for each in (own, there))
+        if {*here.leading} != {*said.leading} or across.spread(factors) > across.ALIKE:
+            found[name] = said
+    return found
+
+
 def _cell(
-    bests: Sequence[Measurement], outdated: bool, ticks: Sequence[float], options: Options
+    bests: Sequence[Measurement],
+    outdated: bool,
+    ticks: Sequence[float],
+    options: Options,
+    others: Mapping[str, Answer],
 ) -> nodes.Node:
-    """Return what is said of one device, with a note of the best entry of each framework."""
+    """Return what is said of one device, with a note of the best entry of each framework.
+
+    `others` are machines that say something else.
+    """
     if outdated or not bests:
         return nodes.Text(GONE if outdated else "")
     entries = (
@@ -175,7 +208,10 @@ def _cell(
     number["data"] = {"data-leading": " ".join(sentence.leading)}
     earlier = any(each.earlier for each in bests)
     mark = nodes.superscript("", DAGGER, classes=["earlier"]) if earlier else nodes.Text("")
-    return nodes.inline("", "", number, mark, _strip(bests, ticks, options))
+    said = (
+        nodes.inline("", f"{name}: {of.text}", classes=["otherwise"]) for name, of in others.items()
+    )
+    return nodes.inline("", "", number, mark, _strip(bests, ticks, options), *said)
 
 
 def _table(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
@@ -186,7 +222,7 @@ def _table(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
     by_work = [[each for each in every if work.counts(each.name)] for work in node["works"]]
     groups = [by_device(of_work) for of_work in by_work]
     devices = dict.fromkeys([book.home, *itertools.chain.from_iterable(groups)])
-    rows, shown, gaps = [], list[Measurement](), set[str]()
+    rows, shown, gaps, differing = [], list[Measurement](), set[str](), set[str]()
     all_bests = [{device: best(group.get(device, ())) for device in devices} for group in groups]
     lines = [bests for of_device in all_bests for bests in of_device.values() if bests]
     most = max((end for bests in lines for _, _, end in factors(bests)), default=1)
@@ -198,7 +234,12 @@ def _table(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
             words = link(page, [*bests[book.home], *of_work][0].page, work.words)
         gone = {device for name, _, device in outdated if work.counts(name)}
         gaps |= gone
-        cells = (_cell(bests[each], each in gone, ticks, options) for each in devices)
+        others = otherwise(book, of_work)
+        differing |= others.keys()
+        cells = (
+            _cell(bests[each], each in gone, ticks, options, others if each == book.home else {})
+            for each in devices
+        )
         rows.append([words, *cells])
         shown += itertools.chain.from_iterable(bests.values())
     head: list[nodes.Node] = [nodes.inline("", "work", _legend(shown, options))]
@@ -209,6 +250,7 @@ def _table(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
     alone = by_device(each for each in shown if len(each.processes) < 2)
     notes = notes_below([*map(options.label, alone)], shown, options)
     notes += [OUTDATED.format(options.label(device)) for device in sorted(gaps & {*devices})]
+    notes += [OTHERWISE.format(" and ".join(sorted(differing)))] if differing else []
     table += map(table_note, notes)
     data = {
         "sizes": [*map(size_of, by_work)],

@@ -6,6 +6,7 @@ import pathlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from executed import files
 from executed.hooks import Conclusion, Feature, FeatureError, PageResults
 from executed.options import Options
 from executed.run.page_run import Failure
@@ -14,6 +15,7 @@ from executed.store.device_outputs import DeviceResult
 from executed.store.output_format import CellOutputs, PageOutputs
 
 from .judging import Judge
+from .machines import Machine, MachineError
 from .options import MeasuredOptions
 from .processes import MeasurementKind
 from .rooflines import Costs, by_pattern
@@ -26,10 +28,16 @@ HEAD = "arrays"
 
 @dataclasses.dataclass(frozen=True)
 class PageMeasurements:
-    """What a page measured: records, and name, framework and device of those of other code."""
+    """What a page measured: records, and name, framework and device of those of other code.
+
+    `code` says of each record of the device of the build which slice of the page it measured, and
+    `beside` which files of machines there were.
+    """
 
     records: tuple[dict[str, Any], ...] = ()
     outdated: tuple[tuple[str, str, str], ...] = ()
+    code: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    beside: tuple[str, ...] = ()
 
 
 class Measured(Feature):
@@ -47,16 +55,28 @@ class Measured(Feature):
         file = options.of(MeasuredOptions).measurements
         self.path = options.root / file if file else None
         self.judge: Judge | None = None
+        self.machines: tuple[Machine, ...] = ()
+        self.beside: tuple[str, ...] = ()
         if self.path:
             try:
-                self.kind = MeasurementKind(Schema.load(self.path))
+                self.kind = MeasurementKind(schema := Schema.load(self.path))
                 self.judge = Judge(options, self.kind)
+                self.machines = tuple(Machine.load(file, schema) for file in self._machine_files())
+                self.beside = tuple(map(files.digest, self._machine_files()))
             except SchemaError as error:
                 raise FeatureError(f"book_measurements of conf.py: {error}") from None
+            except MachineError as error:
+                raise FeatureError(f"a machine of book_machines: {error}") from None
+
+    def _machine_files(self) -> list[pathlib.Path]:
+        """Return the files of machines, in the order of their names."""
+        folder = self.options.of(MeasuredOptions).machines
+        return sorted((self.options.root / folder).glob("*.json")) if folder else []
 
     def files(self) -> dict[str, pathlib.Path]:
-        """Return the schema's file."""
-        return {"schema": self.path} if self.path else {}
+        """Return the schema's file, and those of machines."""
+        found = {f"machine {path.stem}": path for path in self._machine_files()}
+        return found | ({"schema": self.path} if self.path else {})
 
     def conclude(self, taken: PageResults) -> Conclusion:
         """Gather the measurements of all devices, with where they were made."""
@@ -64,6 +84,7 @@ class Measured(Feature):
             return Conclusion()
         records: list[dict[str, Any]] = []
         outdated: list[tuple[str, str, str]] = []
+        code: dict[str, str] = {}
         failures = []
         try:
             arrays = moved(taken.page)
@@ -78,6 +99,10 @@ class Measured(Feature):
             if not outputs.kind_stands:
                 outdated += [(each["name"], each["framework"], device) for each in measurements]
                 continue
+            if result is taken.results[0]:
+                sources = tuple(each.source for each in taken.page.cells)
+                place = taken.page.cells.index(cell)
+                code[record["name"]] = self.kind.deciding(sources)[place]
             origin = {"page": taken.page.docname, "device": device}
             if earlier := self._earlier(record, outputs, result.is_own(outputs)):
                 origin["earlier"] = earlier
@@ -86,7 +111,7 @@ class Measured(Feature):
         if not records and not outdated and not failures:
             return Conclusion()
         return Conclusion(
-            PageMeasurements(tuple(records), tuple(outdated)),
+            PageMeasurements(tuple(records), tuple(outdated), code, self.beside),
             tuple(failures),
             {each["device"]: _counted(records, each["device"]) for each in records},
             {record["device"]: record["processor"] for record in reversed(records)},

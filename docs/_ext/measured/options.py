@@ -23,9 +23,11 @@ class MeasuredOptions(Table):
     measurements: the JSON schema of a measurement, a file; without it no output is one.
     sources: sources that may be quoted, {key: {title, author, url}}.
     peaks: what is published of devices, {what frameworks call it: peaks}; see `Peaks`.
+    machines: a folder of what was measured on other machines; see `machines`.
     """
 
     measurements: str = option("", "env")
+    machines: str = option("", "env")
     sources: Mapping[str, Source] = option(dict, "env")
     peaks: Mapping[str, Peaks] = option(dict, "env")
 

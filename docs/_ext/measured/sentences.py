@@ -2,13 +2,13 @@
 
 In a table, what is the same of all numbers of a column, or else of a row, is said once: by its
 head, or by a note below. Of a device on which other code was recorded, sentences are left out.
+A ratio says on how many machines it comes out so, where others than the book's measured it.
 Each number holds what was asked for, so that a script can put a reader's own beside it.
 """
 
-import functools
 import itertools
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from docutils import nodes
@@ -24,12 +24,11 @@ from executed.nodes import noted, table_note
 from executed.options import Options
 from executed.waiting import FillIn, place
 
-from . import references
+from . import across, references
 from .book_measurements import data_node, known_on
 from .feature import NAME
 from .options import MeasuredOptions
 from .tables import DAGGER, notes_below
-from .texts import compared
 
 logger = logging.getLogger(__name__)
 # What is longer may be broken at the end of a line, for a phone is narrow.
@@ -39,14 +38,6 @@ ON_DEVICE = re.compile(r" on [\w-]+")
 # What an author writes around sentences on one device, and what is said where they are left out.
 ONE_DEVICE, LEFT_OUT = "of-one-device", "Left out: what follows from numbers that were {}."
 OUTDATED = " with this code"
-
-
-# How what stands in a role is read, but for verdicts, which have words besides a number.
-READ: dict[str, Callable[[str, references.Measurements], references.Quantity]] = {
-    "measured": references.resolve,
-    "compared": functools.partial(references.resolve, write=compared),
-    "paid": references.paid,
-}
 
 
 class NumberRole(SphinxRole):
@@ -59,6 +50,7 @@ class NumberRole(SphinxRole):
             message = f"'{self.text}' stands in a heading; move the role into the text"
             logger.warning(message, location=self.get_location(), type="book", subtype="measured")
             return [nodes.Text(self.text)], []
+        across.ask(self.env, self.name, self.text)
         return [place(self, _fill_in, NAME, role=self.name, expression=self.text)], []
 
 
@@ -107,16 +99,8 @@ class LinkQuotesOnce(SphinxTransform):
 
 def _fill_in(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
     options = book_of(page.env).options
-    verdict, quantity = None, None
     try:
-        if node["role"] == "fastest":
-            node["expression"] = references.fastest(node["expression"], known_on(page))
-            node["role"] = "compared" if " / " in node["expression"] else "measured"
-        expression = node["expression"]
-        if node["role"] == "verdict":
-            verdict, quantity = references.verdict(expression, known_on(page))
-        else:
-            quantity = READ[node["role"]](expression, known_on(page))
+        asked = across.Asked.of(node["role"], node["expression"], known_on(page))
     except references.NotRecorded as gap:
         where = f" on {options.label(gap.device)}" if gap.device else ""
         brief = f"not recorded{where}{OUTDATED if gap.outdated else ''}"
@@ -126,40 +110,46 @@ def _fill_in(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
     except references.ReferenceProblem as problem:
         logger.warning(str(problem), location=node, type="book", subtype="measured")
         return [nodes.problematic("", node["expression"])]
-    if quantity is None:
-        return [nodes.inline("", verdict or "", classes=_classes(verdict))]
-    return [_number(page, node, quantity, verdict), *_marks(page, expression, quantity)]
+    if asked.quantity is None:
+        return [nodes.inline("", asked.verdict, classes=_classes(asked.verdict))]
+    found = across.everywhere(book_of(page.env), node["role"], node["expression"], asked)
+    return [_number(page, found, asked), *_marks(page, found, asked)]
 
 
-def _number(
-    page: FillIn, node: nodes.Element, quantity: references.Quantity, verdict: str | None
-) -> noted:
+def _number(page: FillIn, found: across.Across, asked: across.Asked) -> noted:
     """Return a number with its note, and still without its text."""
-    spoken = [f"{quantity.text}."] if verdict else []
-    remarks = notes_below([], quantity.sources, book_of(page.env).options)
+    quantity = found.own
+    spoken = [f"{quantity.text}."] if asked.verdict else []
+    remarks = [*found.remarks, *notes_below([], quantity.sources, book_of(page.env).options)]
     places = quantity.range.places if quantity.range else []
     number = noted("", note=" ".join([*spoken, quantity.origin, *remarks]), places=places)
-    number["classes"] += _classes(verdict)
+    number["classes"] += _classes(found.verdict)
     number["classes"] += ["in-words"] * quantity.wordy
-    number["classes"] += ["long"] * (len(quantity.text) > UNBROKEN)
-    number["quantity"], number["verdict"] = quantity, verdict
+    number["classes"] += ["long"] * (len(found.text) > UNBROKEN)
+    number["across"] = found
     if len(quantity.devices) == 1:
-        number["data"] = {f"data-{node['role']}": ON_DEVICE.sub("", node["expression"])}
+        number["data"] = {f"data-{asked.role}": ON_DEVICE.sub("", asked.expression)}
         if known_on(page).accelerated.intersection(quantity.devices):
             number["data"]["data-on"] = "accelerator"
     return number
 
 
-def _classes(verdict: str | None) -> list[str]:
+def _classes(verdict: str) -> list[str]:
     return ["verdict", f"verdict-{verdict.replace(' ', '-')}"] if verdict else ["measured"]
 
 
-def _marks(page: FillIn, expression: str, quantity: references.Quantity) -> Iterator[nodes.Element]:
-    """Yield what stands behind a number: a dagger, and its device where that is not clear."""
+def _marks(page: FillIn, found: across.Across, asked: across.Asked) -> Iterator[nodes.Element]:
+    """Yield what stands behind a number: a dagger, and its device where that is not clear.
+
+    Behind a verdict that several machines came to stands how many they are.
+    """
+    quantity = found.own
     if any(source.earlier for source in quantity.sources):
         yield nodes.superscript("", DAGGER, classes=["earlier"])
+    if found.verdict and found.others:
+        yield nodes.inline("", f" {found.machines}", classes=["on-device"])
     # Of a verdict, what stands before its conditions.
-    reference = expression.partition(" ? ")[0]
+    reference = asked.expression.partition(" ? ")[0]
     if len(book_of(page.env).shown) > 1 or ON_DEVICE.search(reference):
         labels = [book_of(page.env).options.label(device) for device in quantity.devices]
         home = ["at-home"] if set(quantity.devices) == {book_of(page.env).home} else []
@@ -184,15 +174,16 @@ class Finish(SphinxPostTransform):
                 leave_out(container)
         numbers = _numbers(self.document)
         for number in numbers:
-            quantity = number["quantity"]
-            text = quantity.brief if number.get("brief") else quantity.text
-            number += nodes.Text(number["verdict"] or text)
+            found = number["across"]
+            number += nodes.Text(
+                found.verdict or (found.brief if "brief" in number else found.text)
+            )
         if any("data" in number for number in numbers):
             self.document += data_node(self.env, "measurement-numbers", {})
 
 
 def _numbers(within: nodes.Element) -> list[noted]:
-    return [number for number in within.findall(noted) if "quantity" in number]
+    return [number for number in within.findall(noted) if "across" in number]
 
 
 def leave_gaps(table: nodes.table) -> None:
@@ -268,8 +259,19 @@ def say_once(table: nodes.table, options: Options) -> None:
             alone.append(head.astext())
             for number in itertools.chain(*numbers):
                 number["brief"] = True
-    sources = [source for number in _numbers(table) for source in number["quantity"].sources]
-    _add_below(table, notes_below(list(dict.fromkeys(alone)), sources, options))
+    sources = [source for number in _numbers(table) for source in number["across"].own.sources]
+    notes = notes_below(list(dict.fromkeys(alone)), sources, options)
+    _add_below(table, [*notes, *_of_machines(table)])
+
+
+def _of_machines(table: nodes.table) -> Iterator[str]:
+    """Yield how the ratios of a table come out elsewhere; those that do alike need no remark."""
+    ratios = [number for number in _numbers(table) if number["across"].is_ratio]
+    if several := [number for number in ratios if number["across"].others]:
+        for number in several:
+            if number["across"].alike:
+                number["brief"] = True
+        yield across.summary([number["across"] for number in ratios])
 
 
 def leave_devices(head: nodes.entry, cells: Iterable[nodes.entry]) -> None:
@@ -287,8 +289,8 @@ def _are_alone(cells: Iterable[Sequence[noted]]) -> bool:
     return (
         len(numbers) > 1
         and all(len(cell) <= 1 for cell in cells)
-        and all(number["quantity"].is_alone for number in numbers)
-        and not any(number["verdict"] or number.get("brief") for number in numbers)
+        and all(number["across"].own.is_alone for number in numbers)
+        and not any(number["across"].verdict or number.get("brief") for number in numbers)
     )
 
 
@@ -299,7 +301,7 @@ def _add_below(table: nodes.table, notes: Iterable[str]) -> None:
 
 def setup(app: Sphinx) -> None:
     """Register the roles."""
-    for name in (*READ, "fastest", "verdict"):
+    for name in across.ROLES:
         app.add_role(name, NumberRole())
     app.add_role("quoted", QuotedRole())
     app.add_transform(LinkQuotesOnce)

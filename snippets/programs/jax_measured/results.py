@@ -1,7 +1,8 @@
 """The file of results: what it holds, its form in one line, and what is refused.
 
-A file is {"format", "version", "book", "machine", "date", "records"}, where a record is
-one of `measurement.schema.json`; of each process it keeps the median of its samples.
+A file is {"format", "version", "book", "machine", "date", "records", "code"}, where a
+record is one of `measurement.schema.json`; of each process it keeps the median of its
+samples. `code` says which code of the book each record measured: {name: digest}.
 """
 
 import base64
@@ -24,7 +25,11 @@ LINE = "jm1."
 # Bytes; a line of a few kilobytes can be one that unpacks to gigabytes.
 LARGEST = 4_000_000
 MOST_RECORDS = 1000
-KEYS = {"format", "version", "book", "machine", "date", "records"}
+KEYS = {"format", "version", "book", "machine", "date", "records", "code"}
+CODE = {
+    "type": "object",
+    "additionalProperties": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
+}
 CLOCKS = "latency", "throughput"
 # Within these limits a file can be believed, whoever has made it: seconds of a call, operations a
 # second, and how many times as long one call of many takes as one alone.
@@ -105,6 +110,11 @@ def content(records):
         "machine": machine,
         "date": datetime.datetime.now(datetime.UTC).isoformat("T", "seconds"),
         "records": records,
+        "code": {
+            record["name"]: book()["code"][record["name"]]
+            for record in records
+            if record["name"] in book()["code"]
+        },
     }
 
 
@@ -210,6 +220,9 @@ def check(found):
     for name, rule in (("machine", text), ("date", moment)):
         if wrong := problem(found.get(name), rule, name):
             raise Refused(wrong)
+    # Files of before lack it.
+    if wrong := problem(found.get("code", {}), CODE, "code"):
+        raise Refused(wrong)
     if more := [*(found.keys() - KEYS)]:
         raise Refused(f"it says something unknown, {ascii(more[0])[:40]}")
     records = found.get("records")

@@ -265,6 +265,7 @@
       machine: said,
       date: rules.$defs.process.properties.date,
       records: { type: "array", minItems: 1, maxItems: 1000, items: { type: "object" } },
+      code: { type: "object", additionalProperties: { type: "string", pattern: "^[0-9a-f]{64}$" } },
     },
     required: ["format", "version", "book", "machine", "date", "records"],
     additionalProperties: false,

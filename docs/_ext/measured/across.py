@@ -1,0 +1,255 @@
+"""What roles ask for, and on how many machines it comes out alike.
+
+The machines are the book's, and those that readers added.
+"""
+
+import dataclasses
+import functools
+import itertools
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Self
+
+from sphinx.environment import BuildEnvironment
+
+from executed.book import Book, book_of
+
+from .book_measurements import known
+from .feature import NAME, Measured, PageMeasurements
+from .machines import Machine
+from .references import Measurements, Quantity, ReferenceProblem, fastest, paid, resolve, verdict
+from .schema import Measurement
+from .texts import compared
+
+# By which factor ratios of two machines may differ and still be told as one.
+ALIKE = 1.5
+BOTH = "both machines"
+DEPENDS = "depends on the machine"
+# A role that names the device of its number.
+ON_DEVICE = re.compile(r" on [\w-]+")
+# How what stands in a role is read, but for verdicts, which have words besides a number.
+READ: dict[str, Callable[[str, Measurements], Quantity]] = {
+    "measured": resolve,
+    "compared": functools.partial(resolve, write=compared),
+    "paid": paid,
+}
+ROLES = (*READ, "fastest", "verdict")
+# Under which the metadata of a page hold what its roles ask for.
+ASKED = "measured_roles"
+
+
+def ask(env: BuildEnvironment, role: str, expression: str) -> None:
+    """Note of the page that is read what one of its roles asks for."""
+    env.metadata[env.docname].setdefault(ASKED, []).append((role, expression))
+
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """What a role asks for, once it is known which is the fastest; and the answer."""
+
+    role: str
+    expression: str
+    verdict: str
+    quantity: Quantity | None
+
+    @classmethod
+    def of(cls, role: str, expression: str, measurements: Measurements) -> Self:
+        """Answer a role; raises ReferenceProblem."""
+        if role == "fastest":
+            expression = fastest(expression, measurements)
+            role = "compared" if " / " in expression else "measured"
+        if role == "verdict":
+            return cls(role, expression, *verdict(expression, measurements))
+        return cls(role, expression, "", READ[role](expression, measurements))
+
+
+def everywhere(book: Book, role: str, expression: str, own: Asked) -> "Across":
+    """Return what a role asks for, on all machines that measured it as the book did."""
+    assert own.quantity is not None
+    others = dict[str, Asked]()
+    if own.quantity.devices == (book.home,) and not ON_DEVICE.search(expression):
+        for name, measurements in book.once(elsewhere).items():
+            try:
+                others[name] = Asked.of(role, expression, measurements)
+            except ReferenceProblem:
+                continue
+    quantities = {name: each.quantity for name, each in others.items() if each.quantity}
+    verdicts = {name: each.verdict for name, each in others.items()}
+    return Across(own.quantity, quantities, own.verdict, verdicts)
+
+
+def machines(book: Book) -> tuple[Machine, ...]:
+    """Return the machines of a book."""
+    found = (feature for feature in book.features if isinstance(feature, Measured))
+    return next(found).machines
+
+
+def elsewhere(book: Book) -> dict[str, Measurements]:
+    """Return for each machine what is comparable with the book's, as what pages may name."""
+    at_home = {key: each.get(book.home) for key, each in book.once(known).by_name.items()}
+    concluded: Mapping[str, PageMeasurements] = book.concluded(NAME)
+    code = {name: digest for page in concluded.values() for name, digest in page.code.items()}
+    found = {}
+    for machine in machines(book):
+        by_name = {}
+        for each in machine.measurements:
+            own, record = at_home.get((each.name, each.framework)), each.comparison or each.name
+            if own and same_work(own, each) and code.get(record) == machine.code.get(record):
+                by_name[each.name, each.framework] = {machine.name: each}
+        found[machine.name] = dataclasses.replace(
+            book.once(known),
+            by_name=by_name,
+            home=machine.name,
+            devices=(machine.name,),
+            partial=True,
+        )
+    return found
+
+
+def same_work(one: Measurement, other: Measurement) -> bool:
+    """Say whether two machines measured the same: on a device of one kind, with equal arrays."""
+    same = ("accelerated", "shape", "dtype", "precision")
+    return all(getattr(one, name) == getattr(other, name) for name in same)
+
+
+@dataclasses.dataclass(frozen=True)
+class Across:
+    """How a quantity of the book comes out on other machines, {what they are called: quantity}.
+
+    `verdicts` are what follows from it there, where `own_verdict` follows from the book's.
+    """
+
+    own: Quantity
+    others: Mapping[str, Quantity]
+    own_verdict: str = ""
+    verdicts: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def is_ratio(self) -> bool:
+        """Whether it compares two measurements of several processes."""
+        return len(self.own.sources) > 1 and not self.own.is_alone
+
+    @property
+    def verdict(self) -> str:
+        """What follows on all machines; empty where no verdict was asked for."""
+        same = all(each == self.own_verdict for each in self.verdicts.values())
+        return self.own_verdict if same else DEPENDS
+
+    @functools.cached_property
+    def different(self) -> dict[str, Quantity]:
+        """The machines on which a ratio says something else than the book's."""
+        return {
+            name: other
+            for name, other in self.others.items()
+            if direction(other) != direction(self.own)
+        }
+
+    @property
+    def spread(self) -> float:
+        """By which factor the ratios of all machines differ."""
+        return spread(each.value for each in (self.own, *self.others.values()))
+
+    @property
+    def alike(self) -> bool:
+        """Whether all machines say the same, and by a similar factor."""
+        return not self.different and (self.spread <= ALIKE or direction(self.own) in ("=", "?"))
+
+    @property
+    def text(self) -> str:
+        """The quantity with what other machines say, in the brackets of its range."""
+        own, others = self.own, self.others.values()
+        if not self.others or not self.is_ratio:
+            return own.text
+        if self.different:
+            words = ", ".join(f"{plainly(of)} on {name}" for name, of in self.different.items())
+            return remarked(own, f"but {words}", "; ")
+        if self.alike:
+            return own.text if direction(own) == "?" else remarked(own, self.machines)
+        ordered = sorted((own, *others), key=lambda each: abs(math.log(each.value)))
+        number, sign, _ = plainly(ordered[0]).partition("×")
+        return f"{number} to {plainly(ordered[-1])} ({self.machines})" if sign else own.text
+
+    @property
+    def brief(self) -> str:
+        """The quantity for a table that says once what is so of all its numbers."""
+        return self.own.brief
+
+    @property
+    def machines(self) -> str:
+        """On how many machines it was measured, in words."""
+        count = len(self.others) + 1
+        return f"on {BOTH if count == 2 else f'all {count} machines'}"
+
+    @property
+    def remarks(self) -> list[str]:
+        """What each of the other machines measured, in sentences."""
+        words = {name: f"{told}, " if told else "" for name, told in self.verdicts.items()}
+        return [f"On {name}: {words.get(name, '')}{of.text}." for name, of in self.others.items()]
+
+
+def spread(ratios: Iterable[float]) -> float:
+    """Return by which factor ratios differ."""
+    values = list(ratios)
+    return max(values) / min(values)
+
+
+def direction(quantity: Quantity) -> str:
+    """Say on which side of 1 a ratio lies: '<', '>', '=', or '?' where that cannot be told."""
+    ratio = quantity.range
+    if ratio is None or not (ratio.differs or ratio.is_equal):
+        return "?"
+    return "=" if ratio.is_equal else ">" if ratio.value > 1 else "<"
+
+
+def plainly(quantity: Quantity) -> str:
+    """Return the text of a quantity without what stands in brackets."""
+    return quantity.text.partition(" (")[0]
+
+
+def remarked(quantity: Quantity, words: str, joint: str = ", ") -> str:
+    """Return the text of a quantity with further words in its brackets."""
+    text = quantity.text
+    return f"{text[:-1]}{joint}{words})" if text.endswith(")") else f"{text} ({words})"
+
+
+def summary(found: Sequence[Across]) -> str:
+    """Say of ratios that stand together how they come out on other machines."""
+    several = [each for each in found if each.others]
+    names = dict.fromkeys(itertools.chain.from_iterable(each.others for each in several))
+    counts = len(several), sum(bool(each.different) for each in several)
+    measured = f"{counts[0]} of {len(found)}" if counts[0] < len(found) else "all of these"
+    told = (
+        f"{counts[1]} come out otherwise there" if counts[1] else "none comes out otherwise there"
+    )
+    return f"Measured on {' and '.join(names)} as well: {measured}; {told}."
+
+
+def agreement(env: BuildEnvironment) -> list[Across]:
+    """Return all ratios that roles of the book ask for, once each."""
+    book, found = book_of(env), dict[tuple[str, str], Across]()
+    for docname in sorted(env.found_docs):
+        for role, expression in env.metadata[docname].get(ASKED, ()):
+            try:
+                own = Asked.of(role, expression, book.once(known))
+            except ReferenceProblem:
+                continue
+            if own.quantity is not None:
+                across = everywhere(book, role, expression, own)
+                found[own.role, own.expression] = across
+    return [each for each in found.values() if each.is_ratio]
+
+
+def agreement_text(env: BuildEnvironment) -> str:
+    """Say how many ratios of a book come out alike on all machines that measured them."""
+    found = agreement(env)
+    several = [each for each in found if each.others]
+    if not several:
+        return "No ratio of this book was measured on a second machine."
+    same = [each for each in several if not each.different]
+    near = sum(each.spread <= ALIKE for each in same)
+    return (
+        f"{len(several)} of the {len(found)} ratios in this book's sentences and tables were "
+        f"measured on more than one machine. {len(same)} of these come out the same way on all of "
+        f"them, {near} with factors that differ by less than {ALIKE}×."
+    )
