@@ -13,7 +13,7 @@ from typing import Self
 
 from sphinx.environment import BuildEnvironment
 
-from executed.book import Book, book_of
+from executed.book import Book
 
 from .book_measurements import known
 from .feature import NAME, Measured, PageMeasurements
@@ -223,33 +223,3 @@ def summary(found: Sequence[Across]) -> str:
         f"{counts[1]} come out otherwise there" if counts[1] else "none comes out otherwise there"
     )
     return f"Measured on {' and '.join(names)} as well: {measured}; {told}."
-
-
-def agreement(env: BuildEnvironment) -> list[Across]:
-    """Return all ratios that roles of the book ask for, once each."""
-    book, found = book_of(env), dict[tuple[str, str], Across]()
-    for docname in sorted(env.found_docs):
-        for role, expression in env.metadata[docname].get(ASKED, ()):
-            try:
-                own = Asked.of(role, expression, book.once(known))
-            except ReferenceProblem:
-                continue
-            if own.quantity is not None:
-                across = everywhere(book, role, expression, own)
-                found[own.role, own.expression] = across
-    return [each for each in found.values() if each.is_ratio]
-
-
-def agreement_text(env: BuildEnvironment) -> str:
-    """Say how many ratios of a book come out alike on all machines that measured them."""
-    found = agreement(env)
-    several = [each for each in found if each.others]
-    if not several:
-        return "No ratio of this book was measured on a second machine."
-    same = [each for each in several if not each.different]
-    near = sum(each.spread <= ALIKE for each in same)
-    return (
-        f"{len(several)} of the {len(found)} ratios in this book's sentences and tables were "
-        f"measured on more than one machine. {len(same)} of these come out the same way on all of "
-        f"them, {near} with factors that differ by less than {ALIKE}×."
-    )

@@ -4,7 +4,6 @@ A new kind of chart is an entry of `FILL_IN_BY_X` below; `static/machine/charts.
 reader's own numbers beside the book's, has to follow.
 """
 
-import collections
 import dataclasses
 import fnmatch
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,12 +17,12 @@ from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
 from drawing.numbers import rate_text
-from executed.book import Book, book_of
+from executed.book import book_of
 from executed.nodes import fold, for_device, raw, table_node, table_note
 from executed.tabs import tab_set
 from executed.waiting import Fill, FillIn, link, pages_with, place
 
-from . import across, book_measurements, charts, rooflines
+from . import book_measurements, charts, rooflines, several
 from .book_measurements import data_node, known_on
 from .feature import NAME
 from .schema import Measurement
@@ -70,38 +69,6 @@ def _settings(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
     labels = {framework.name: framework.label for framework in options.registry}
     data = data_node(page.env, "measurement-data", {"frameworks": labels})
     return device_tabs(page.env, tables, data)
-
-
-def _machines(page: FillIn, node: nodes.Element) -> nodes.Node:
-    """Return a table of all machines: those of the book, and those that readers added."""
-    book = book_of(page.env)
-    rows = [
-        _machine_row(book.options.label(device), group, str(len(group)))
-        for device, group in by_device(book_measurements.measurements(page.env)).items()
-    ]
-    for machine in across.machines(book):
-        known = book.once(across.elsewhere)[machine.name]
-        count = f"{len(known.by_name)} of {len(machine.measurements)}"
-        rows.append(_machine_row(machine.name, machine.measurements, count))
-    return table_node(["machine", "processor", "versions", "days", "measurements"], rows)
-
-
-def _machine_row(label: str, group: Sequence[Measurement], count: str) -> list[nodes.Node | str]:
-    """Return what a table of machines says of one; the most frequent processor and versions."""
-    processors = collections.Counter(
-        each.device_kind if each.accelerated else each.processor for each in group
-    )
-    versions = collections.Counter((each.framework, each.version) for each in group if each.version)
-    newest = {framework: version for (framework, version), _ in reversed(versions.most_common())}
-    days = sorted({each.date for each in group})
-    when = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
-    texts = ", ".join(f"{name} {version}" for name, version in sorted(newest.items()))
-    return [label, str(processors.most_common(1)[0][0]), texts, when, count]
-
-
-def _agreement(page: FillIn, node: nodes.Element) -> nodes.Node:
-    """Return in a paragraph how many ratios of the book come out alike on all machines."""
-    return nodes.paragraph("", across.agreement_text(page.env))
 
 
 def _table(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
@@ -274,7 +241,7 @@ def _figure(
 ) -> nodes.Element:
     options, here = book_of(page.env).options, matching[0].device
     shown = drawn[here]
-    other, elsewhere = _beside(book_of(page.env), here, drawn)
+    other, elsewhere = several.beside(book_of(page.env), here, drawn)
     svg = charts.chart(shown, _form(node), options, node["caption"], ceilings, elsewhere)
     figure = figure_node(svg, node)
     if {each.reference for each in shown} & {each.reference for each in elsewhere}:
@@ -282,25 +249,6 @@ def _figure(
     figure += [table_note(note) for note in notes_below([], shown, options)]
     figure += fold("The numbers as a table", _grid(page, node, matching))
     return figure
-
-
-def _beside(
-    book: Book, here: str, drawn: Mapping[str, Sequence[Measurement]]
-) -> tuple[str, Sequence[Measurement]]:
-    """Return what has hollow marks in the chart of a device, and where that was measured.
-
-    Of the device of the site that is another machine which measured at least half of all, else of
-    any the first other device.
-    """
-    found = dict[str, list[Measurement]]()
-    for name, known in book.once(across.elsewhere).items() if here == book.home else ():
-        of = (known.by_name.get((each.name, each.framework), {}) for each in drawn[here])
-        found[name] = [by_device[name] for by_device in of if by_device]
-    most = max(found, key=lambda name: len(found[name]), default="")
-    if most and 2 * len(found[most]) >= len(drawn[here]):
-        return most, found[most]
-    other = next((device for device in drawn if device != here), "")
-    return other, drawn.get(other, [])
 
 
 def device_tabs(
@@ -333,12 +281,7 @@ def figure_node(svg: str, node: nodes.Element) -> nodes.Element:
 
 
 # What fills in the directives without arguments.
-PLAIN: dict[str, Fill] = {
-    "measurement-names": _names,
-    SETTINGS: _settings,
-    "machines": _machines,
-    "machine-agreement": _agreement,
-}
+PLAIN: dict[str, Fill] = {"measurement-names": _names, SETTINGS: _settings, **several.FILL_IN}
 # What fills in a chart: one kind of chart for each lower axis.
 FILL_IN_BY_X = {"name": _chart, "size": _chart, "intensity": _roofline}
 

@@ -236,8 +236,10 @@ def pages():
 
 
 def chosen(names):
-    """Return the measurements of these names, or ten; SystemExit for unknown ones."""
+    """Return the measurements of these names, `all`, or ten; SystemExit for unknown ones."""
     known = offered()
+    if names == ["all"]:
+        return list(known.values())
     for name in names:
         if name not in known:
             near = difflib.get_close_matches(name, known, 3) or [
@@ -483,7 +485,7 @@ def done(arguments):
         "run", help="measure, and compare with the book"
     )
     running.add_argument(
-        "names", nargs="*", help="of the list; ten if none is named"
+        "names", nargs="*", help="of the list, or all; ten if none is named"
     )
     running.add_argument(
         "--processes",

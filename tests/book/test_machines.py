@@ -1,0 +1,40 @@
+"""What was measured on other machines is whole and undisturbed, and some of it still counts."""
+
+import json
+
+import pytest
+
+from measured.machines import problems
+from measured.schema import Schema
+from measured.slices import slices
+from tests.book.pages import ROOT
+
+FOLDER = ROOT / "docs" / "_machines"
+SCHEMA = Schema.load(ROOT / "snippets" / "programs" / "measurement.schema.json")
+
+
+def measured_today():
+    """Return {name of a record: which code the page that made it measures}, as recorded."""
+    found = {}
+    for path in (ROOT / "docs" / "_recorded" / "cpu").rglob("*.ipynb"):
+        cells = json.loads(path.read_text("utf8"))["cells"]
+        cells = [cell for cell in cells if cell["cell_type"] == "code"]
+        made = [
+            (record["name"], number)
+            for number, cell in enumerate(cells)
+            for output in cell["outputs"]
+            if (record := output.get("data", {}).get(SCHEMA.media_type))
+        ]
+        digests = slices(tuple("".join(cell["source"]) for cell in cells)) if made else ()
+        found |= {name: digests[number] for name, number in made}
+    return found
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*")), ids=lambda path: path.name)
+def test_a_machine_is_whole_and_some_of_it_counts(path):
+    assert path.suffix == ".json", "only files of jax-measured belong here"
+    file = json.loads(path.read_text("utf8"))
+    assert problems(file, SCHEMA) == []
+    today = measured_today()
+    counted = [name for name, digest in file["code"].items() if today.get(name) == digest]
+    assert counted, "pages measure other code by now than all that this machine measured"
