@@ -12,7 +12,7 @@ from executed.names import nearest
 
 from .ranges import Range
 from .schema import CLOCKS, Measurement
-from .texts import BESIDE, calls_ranged, calls_text, field_text, in_groups, sampling, times
+from .texts import BESIDE, calls_ranged, calls_text, field_text, in_groups, sampling, strays, times
 
 FIELDS = (*CLOCKS, "rate", "error", "least")
 REFERENCE = re.compile(
@@ -112,7 +112,7 @@ class Quantity:
         one = len(self.sources) == 1
         texts = [f"{origins}.", sampling(self.sources[0])]
         if self.range:
-            texts += in_groups(self.range, self.write)
+            texts += [*in_groups(self.range, self.write), *strays(self.range)]
         if one and (least := self.sources[0].least):
             texts.append(f"By published peaks at least {seconds_text(least)}.")
         return " ".join(texts)

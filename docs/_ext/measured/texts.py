@@ -5,7 +5,7 @@ import statistics
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from drawing.numbers import rate_text, seconds_text, unit_of
+from drawing.numbers import rate_text, ratio_text, seconds_text, unit_of
 
 from .ranges import Range
 from .schema import CLOCKS, Measurement, single
@@ -14,6 +14,8 @@ DIGITS = (2, 3)
 WRITTEN = {"rate": rate_text, "error": "{:.1e}".format, "least": seconds_text}
 # What is said of a number that has no range between processes, and beside it.
 ALONE = "one process"
+# By which factor a process is far from the median.
+STRAY = 3
 BESIDE = f" ({ALONE})"
 
 
@@ -67,6 +69,15 @@ def in_groups(number: Range, write: Callable[[float], str]) -> list[str]:
     """Say where the processes fall into two groups."""
     texts = [f"{len(each)} around {write(statistics.median(each))}" for each in number.groups]
     return [f"The processes fall into two groups: {' and '.join(texts)}."] if texts else []
+
+
+def strays(number: Range) -> list[str]:
+    """Say how far from the median single processes are that are far off and form no group."""
+    far = [] if number.groups else [each / number.value for each in number.processes]
+    far = [each for each in far if not 1 / STRAY < each < STRAY]
+    texts = " and ".join(map(ratio_text, far))
+    processes = "1 process" if len(far) == 1 else f"{len(far)} processes"
+    return [f"{processes} of {number.count} took {texts} the median."] if far else []
 
 
 def _decimals(number: Range) -> int:

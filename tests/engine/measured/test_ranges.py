@@ -4,7 +4,7 @@ import pytest
 
 from drawing.numbers import rate_text, ratio_text, seconds_text
 from measured.ranges import Range, ends, ratio_of_rounds
-from measured.texts import compared, seconds_ranged, times
+from measured.texts import compared, seconds_ranged, strays, times
 
 
 @pytest.mark.parametrize(
@@ -186,3 +186,16 @@ def test_rates_are_in_gflops():
 def test_no_number_is_long(value):
     for text in (ratio_text(value), seconds_text(value), rate_text(value)):
         assert len(text) <= 16
+
+
+@pytest.mark.parametrize(
+    ("numbers", "said"),
+    [
+        ([1.0] * 9 + [24.0], ["1 process of 10 took 24× the median."]),
+        ([1.0] * 8 + [0.25, 4.0], ["2 processes of 10 took 0.25× and 4× the median."]),
+        ([1.0] * 9 + [2.9], []),
+        ([1.0] * 5 + [24.0] * 5, []),
+    ],
+)
+def test_single_processes_far_from_the_median_are_said(numbers, said):
+    assert strays(Range.of(numbers)) == said
