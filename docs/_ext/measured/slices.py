@@ -2,8 +2,9 @@
 
 Where the slices of two cells are equal, both measure the same, whatever else their pages do. What
 counts are imports, definitions and assignments, and statements that set something: in an object, in
-a module (`config.update`), in `os.environ`; those of a function of the page as well. What an
-expression changes whose value is used, such as the state of a generator, is not seen.
+a module (`config.update`), in `os.environ`; those of a function of the page as well. What is set in
+a package counts for all names of it: `jax.config` for `jnp`, too. What else an expression changes
+whose value is used, such as the state of a generator, is not seen.
 """
 
 import ast
@@ -17,11 +18,12 @@ from executed.source.code import bound_names, imports, names_used, syntax
 
 # Calls of a module that set something in it, or in what they are given.
 SETTING = re.compile(
-    r"(?:^|[._])(?:config|environ|set|seed|enable|disable|register|init|initialize|clear|shuffle"
-    r"|copyto)(?:[._]|$)|_$"
+    r"(?:^|[._])(?:config|environ|putenv|set|seterr|seed|enable|disable|register|init|initialize"
+    r"|clear|shuffle|copyto)(?:[._]|$)|_$"
 )
 # What is set here holds for everything.
 EVERYWHERE = "os.environ"
+ENVIRONMENT = ("os.environ", "os.putenv")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,6 +106,7 @@ def _statements(sources: Iterable[str]) -> Iterator[Statement]:
     reads: dict[str, frozenset[str]] = {}
     changes: dict[str, set[str]] = {}
     fillers = set[str]()
+    roots = _roots(sources)
     for cell, source in enumerate(sources):
         try:
             body = ast.parse(source).body
@@ -129,12 +132,32 @@ def _statements(sources: Iterable[str]) -> Iterator[Statement]:
                 continue
             for name in _closure(used, reads) & reads.keys():
                 changed |= changes[name]
+            packages = {roots[name] for name in changed & roots.keys()}
+            changed |= {name for name, package in roots.items() if package in packages}
             if isinstance(node, (ast.For, ast.AsyncFor)):
                 used -= bound_names(f"{ast.unparse(node.target)} = 0")
             calls = (part.func for part in ast.walk(node) if isinstance(part, ast.Call))
             called = {name.id for name in calls if isinstance(name, ast.Name)}
             holds = (used & reads.keys()) - called
             yield Statement(cell, type(node), text, used, binds, frozenset(changed), holds)
+
+
+def _roots(sources: Iterable[str]) -> dict[str, str]:
+    """Return the package of each name of a page that stands for something of a package."""
+    roots = dict[str, str]()
+    for source in sources:
+        try:
+            body = ast.parse(source).body
+        except SyntaxError:
+            continue
+        for node in body:
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
+                words = {name: line.split()[1] for name, line in imports(ast.Module([node], []))}
+                roots |= {name: module.partition(".")[0] for name, module in words.items()}
+            elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                package = roots.get(_plain(node.value).partition(".")[0])
+                roots |= {node.targets[0].id: package} if package else {}
+    return roots
 
 
 def _changes(part: ast.AST, modules: Collection[str], fillers: Collection[str]) -> set[str]:
@@ -154,11 +177,24 @@ def _changes(part: ast.AST, modules: Collection[str], fillers: Collection[str]) 
                 changed.update(_first(path))
             if path in fillers or SETTING.search(rest):
                 changed.update(part.id for part in node.value.args if isinstance(part, ast.Name))
+        elif isinstance(node, ast.Call):
+            base, _, rest = (path := _plain(node.func)).partition(".")
+            if base in modules and SETTING.search(rest):
+                changed.update(_first(path))
     return changed
 
 
 def _first(path: str) -> set[str]:
-    return {EVERYWHERE if path.startswith(EVERYWHERE) else path.partition(".")[0]} - {""}
+    return {EVERYWHERE if path.startswith(ENVIRONMENT) else path.partition(".")[0]} - {""}
+
+
+def _plain(node: ast.expr) -> str:
+    """Return an expression that is nothing but names and dots, and nothing of any other."""
+    names = list[str]()
+    while isinstance(node, ast.Attribute):
+        names.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(names)]) if isinstance(node, ast.Name) else ""
 
 
 def _dotted(node: ast.expr) -> str:

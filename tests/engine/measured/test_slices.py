@@ -49,6 +49,7 @@ NOTHING = {
     "a setting of another module": added("torch.set_num_threads(1)"),
     "an object that it does not reach": added("found.append(x)"),
     "a call that sets nothing": added("jax.block_until_ready(x)"),
+    "a new array with an element set": added("y = jax.numpy.zeros(3).at[0].set(1)"),
 }
 SOMETHING = {
     "an argument": replaced("ones(3)", "ones(4)"),
@@ -62,6 +63,9 @@ SOMETHING = {
     "a method": added("x.sort()"),
     "a setting of its module": added("jax.config.update('a', 1)"),
     "an attribute of its module": added("jax.config.a = 1"),
+    "a setting whose value is kept": added("old = jax.config.update('a', 1)"),
+    "a setting by another name": added("config = jax.config\nconfig.update('a', 1)"),
+    "the environment, by another call": added("import os\nos.putenv('A', '1')"),
     "a function that sets": added("def sets():\n    jax.config.update('a', 1)\n\n\nsets()"),
     "a function that calls one": added(
         "def sets():\n    jax.config.update('a', 1)\n\n\ndef calls():\n    sets()\n\n\ncalls()"
@@ -98,3 +102,13 @@ def test_each_cell_has_a_slice_of_its_own():
     assert len(found) == len(BEFORE) + 1
     assert found[-1] != found[-2]
     assert slices(BEFORE) == found[:-1]
+
+
+def test_a_setting_of_a_package_counts_for_all_of_its_names():
+    before = ("import jax\nimport jax.numpy as jnp", "x = jnp.ones(3)", "jnp.sum(x)")
+    assert not same(added("jax.config.update('jax_enable_x64', True)"), before)
+    assert same(added("import torch\ntorch.set_num_threads(1)"), before)
+    before = ("import torch\nimport torch.nn.functional as F", "x = 1", "F.relu(x)")
+    assert not same(added("old = torch.set_num_threads(1)"), before)
+    before = ("import numpy as np", "x = np.ones(3)", "np.log(x)")
+    assert not same(added("np.seterr(all='ignore')"), before)
