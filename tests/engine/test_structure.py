@@ -40,6 +40,29 @@ def test_the_core_knows_no_feature_and_no_feature_another(name):
         assert module not in SUBJECTS | {PROGRAM.name}, f"{name} imports {module}"
 
 
+def imports_within(name, modules):
+    """Return the modules of the engine that a module imports, those for types too."""
+    folder, found = pathlib.PurePosixPath(name).parent, set()
+    for node in ast.walk(ast.parse(modules[name].read_text("utf8"))):
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        parts = (node.module or "").split(".") if node.module else []
+        base = folder.parents[node.level - 2] if node.level > 1 else folder if node.level else ""
+        place = pathlib.PurePosixPath(base, *parts)
+        paths = [place.with_name(f"{place.name}.py")] if place.name else []
+        paths += [place / f"{alias.name}.py" for alias in node.names]
+        found |= {path.as_posix() for path in paths} & modules.keys()
+    return found
+
+
+def test_no_modules_import_one_another_in_a_circle():
+    waiting = {name: imports_within(name, MODULES) for name in MODULES}
+    assert sum(map(len, waiting.values())) > 300
+    while free := {name for name, needs in waiting.items() if not needs & waiting.keys()}:
+        waiting = {name: needs for name, needs in waiting.items() if name not in free}
+    assert not waiting, "these wait for one another"
+
+
 def test_what_compiles_programs_knows_only_what_is_compiled():
     modules = {module for path in PROGRAM.glob("*.py") for module in imported(path)}
     assert modules & {*EXTENSIONS, LIBRARY} == {CORE, "compiled"}

@@ -7,7 +7,7 @@ from executed import files
 from executed.hooks import Conclusion, Feature, PageResults
 from executed.options import Options
 from executed.panels import Panel
-from executed.run.page_run import Failure
+from executed.run.outcome import Failure
 from executed.source.pages import Page
 from executed.store.states import Standing
 

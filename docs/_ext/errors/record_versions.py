@@ -22,7 +22,7 @@ from executed import files
 from executed.commands import record
 from executed.hooks import features
 from executed.options import Options
-from executed.run.page_run import Result
+from executed.run.outcome import Result
 from executed.run.results import run_or_load
 
 from .options import ErrorOptions

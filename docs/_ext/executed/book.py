@@ -12,7 +12,7 @@ from . import files
 from .hooks import Conclusion, Feature, kinds
 from .options import Options
 from .panels import Panel
-from .run.page_run import Failure
+from .run.outcome import Failure
 from .source.pages import Page
 from .source.snippets import Library
 from .store.output_format import RunMetadata

@@ -17,7 +17,7 @@ from .hooks import Conclusion, FeatureError, PageResults, features
 from .options import PREFIX, OptionError, Options, Table, declared, own_extensions, read
 from .panels import Panel, panels
 from .run import key
-from .run.page_run import Failure, Result
+from .run.outcome import Failure, Result
 from .run.results import run_or_load
 from .source.pages import Page, PageError, read_page
 from .status import STATUS

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Sequence
 
 from nbformat import NotebookNode
 
-from .hooks import OutputKind
 from .options import Options
 from .source.pages import Cell, Page
 from .store import outputs
 from .store.device_outputs import DeviceResult
 from .store.output_format import CellOutputs
+from .store.output_kinds import OutputKind
 
 # Said of what is kept of a cell, though other code of its page has changed.
 SINCE = "other code of its page has changed since"

@@ -9,7 +9,7 @@ from typing import Any
 from executed import files
 from executed.hooks import Conclusion, Feature, FeatureError, PageResults
 from executed.options import Options
-from executed.run.page_run import Failure
+from executed.run.outcome import Failure
 from executed.source.pages import Cell, Page
 from executed.store.device_outputs import DeviceResult
 from executed.store.output_format import CellOutputs, PageOutputs

@@ -9,7 +9,7 @@ from typing import Any
 import nbformat
 
 from executed.panels import Panel
-from executed.run.page_run import Failure
+from executed.run.outcome import Failure
 from executed.source.pages import Cell, Page
 
 from .reading import TIMELINE, NoPicture, last_moment, picture

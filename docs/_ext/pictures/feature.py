@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from executed.hooks import Feature, PageResults
 from executed.panels import Panel
-from executed.run.page_run import Failure
+from executed.run.outcome import Failure
 
 from .drawn import drawn
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from executed.hooks import Conclusion, Feature, PageResults
-from executed.run.page_run import Failure
+from executed.run.outcome import Failure
 from executed.source.pages import Cell, Page
 from executed.store import outputs
 from executed.store.device_outputs import DeviceResult

@@ -26,7 +26,8 @@ from ..hooks import Feature, FeatureError, features, kinds
 from ..names import nearest
 from ..options import Options
 from ..run import devices, key, machine
-from ..run.page_run import Result, used_versions
+from ..run.outcome import Result
+from ..run.page_run import used_versions
 from ..run.results import run_or_load
 from ..source.pages import Page, PageError, read_page
 from ..source.snippets import Library

@@ -3,7 +3,7 @@
 `results` takes outputs from the cache by their `key`, and has the rest executed: `schedule` hands
 on each page as soon as it has run, in parallel where it measures nothing, alone on the machine
 where it does, and `progress` says meanwhile what runs. `page_run` executes one page in one kernel,
-and has the `Result` and its `Failure`; `availability` says which of its cells cannot run here,
+and `outcome` is what came of it; `availability` says which of its cells cannot run here,
 `expectations` judges what they raise. Most kernels are forked: `fork_template` is a parent, which
 has imported frameworks, `forkserver` keeps parents from one build to the next, and `provisioning`
 asks it for a kernel or starts a process that only this page has, as `imports` decides. `kernel` is

@@ -25,24 +25,7 @@ from . import devices, environment, imports, machine, provisioning
 from .availability import Frameworks
 from .client import Client, this_task
 from .expectations import judge
-
-
-@dataclasses.dataclass(frozen=True)
-class Failure:
-    """Why a page is red: the line of its file, and what happened there."""
-
-    line: int
-    message: str
-
-
-@dataclasses.dataclass(frozen=True)
-class Result:
-    """What a page gave: outputs, why it is red, and whether it was executed just now."""
-
-    page: Page
-    outputs: PageOutputs
-    failures: tuple[Failure, ...] = ()
-    fresh: bool = False
+from .outcome import Failure, Result
 
 
 class PageRun:

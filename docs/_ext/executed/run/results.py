@@ -9,7 +9,7 @@ from ..store.cache import Cache
 from ..store.recordings import Recordings
 from . import schedule
 from .key import key
-from .page_run import Result
+from .outcome import Result
 
 
 def run_or_load(

@@ -15,7 +15,8 @@ from ..options import Options
 from ..source.pages import Page
 from ..store.recordings import Effort
 from . import environment, imports, machine, provisioning
-from .page_run import PageRun, Result, used_versions
+from .outcome import Result
+from .page_run import PageRun, used_versions
 from .progress import Progress
 
 # A page that computes less than half of its work itself has processes of its own compute.

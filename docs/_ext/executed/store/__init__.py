@@ -6,5 +6,5 @@ writer. `cache` keeps the outputs of this machine's pages, by a key of all that 
 names the machine, and checks what is read.
 `states` says whether a recording belongs to its page, and `device_outputs` puts a page's outputs
 beside its recordings: `matching` finds what belongs to which cell. `outputs` cleans outputs when
-they leave a run, and prepares them for being shown.
+they leave a run, and prepares them for being shown. `output_kinds` are those that features add.
 """

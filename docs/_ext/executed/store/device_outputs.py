@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 
 from nbformat import NotebookNode
 
-from ..hooks import OutputKind
 from ..source.pages import Page
 from .output_format import CellOutputs, PageOutputs
+from .output_kinds import OutputKind
 from .outputs import kind_of
 from .recordings import Recordings
 from .states import CellStanding, State

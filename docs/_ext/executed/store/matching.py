@@ -11,10 +11,10 @@ import difflib
 import hashlib
 from collections.abc import Sequence
 
-from ..hooks import OutputKind
 from ..source.code import fingerprint
 from ..source.pages import Page
 from .output_format import CellOutputs, PageOutputs
+from .output_kinds import OutputKind
 from .states import CellStanding
 
 # Two texts that have less than this in common are two cells, not one that was edited.

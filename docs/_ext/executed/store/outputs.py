@@ -8,7 +8,7 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
-from ..hooks import OutputKind
+from .output_kinds import OutputKind
 
 CELL_FILE = re.compile(r"/[^\s:'\"()]*/ipykernel_\d+/\d+\.py")
 # Where packages lie, and the standard library.

@@ -8,11 +8,11 @@ import os
 import pathlib
 
 from .. import files
-from ..hooks import OutputKind
 from ..source.code import fingerprint
 from ..source.pages import Page
 from . import matching, output_format, sanitising
 from .output_format import PageOutputs
+from .output_kinds import OutputKind
 from .sanitising import Refused
 from .states import Standing, State
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from nbformat import NotebookNode
 
-from ..hooks import OutputKind
+from .output_kinds import OutputKind
 from .outputs import TEXTS, change_texts, content, kind_of
 
 MEDIA_TYPES = (*TEXTS, "image/png")
