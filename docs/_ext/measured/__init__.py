@@ -7,7 +7,8 @@ which are not recorded, because no time can be so short. `ranges` has the range 
 processes, and `texts` how both are written. `references` gives the numbers, ratios and verdicts
 that `sentences` ask for; `tables`, `charts` and `rooflines` show many measurements at once, where
 `directives` ask for them, and `fastest` compares the frameworks at some work. `machines` reads what
-was measured on other machines, `across` says how a ratio comes out there, and `several` lists them.
+was measured on other machines, `across` says how a ratio comes out there, and `several` lists them;
+`verdict_bars` count verdicts.
 `book_measurements` has those of the whole book. `feature` is what this adds to the core, and
 `options` has the schema and the sources of quotes. In `static` a reader's own are computed and
 drawn as the book's.
@@ -22,7 +23,7 @@ def setup(app: Any) -> dict[str, Any]:
     import drawing
     from executed.assets import add_assets
 
-    from . import book_measurements, directives, fastest, sentences
+    from . import book_measurements, directives, fastest, sentences, verdict_bars
 
     add_assets(app, drawing.__file__, "drawing.css")
     add_assets(app, __file__, "measured.css", "machine.css")
@@ -32,4 +33,5 @@ def setup(app: Any) -> dict[str, Any]:
     sentences.setup(app)
     directives.setup(app)
     fastest.setup(app)
+    verdict_bars.setup(app)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
