@@ -456,6 +456,13 @@ def mutants(session):
 
 
 @nox.session
+def prices(session):
+    """Print what each extension costs: lines, seconds of a build. --write puts it in engine.md."""
+    install(session, FRAMEWORKS, "docs", "tests")
+    session.run("python", "tests/prices.py", *session.posargs)
+
+
+@nox.session
 def stress(session):
     """Build the site and run the tests under load, with little memory and a clock that jumps.
 
