@@ -109,6 +109,17 @@ def safe_log(x):
     return jnp.where(x > 0, jnp.log(x), 0.0)
 
 
+def log_gradients(x):
+    """Return what the gradient of `safe_log` multiplies, for floats `x`: (n,).
+
+    Three rows of n: 1 where the logarithm is selected, else 0; its derivative;
+    and the product of both, the gradient.
+    """
+    selected = (x > 0).astype(x.dtype)
+    derivative = jax.vmap(jax.grad(jnp.log))(x)
+    return jnp.stack([selected, derivative, selected * derivative])
+
+
 def safer_log(x):
     """Return log x, and 0 for x ≤ 0; its derivative is 0 at 0."""
     inside = jnp.where(x > 0, x, 1.0)
