@@ -442,6 +442,29 @@ def test_the_fastest_are_those_of_the_book_for_the_same_records(page, address, b
     assert not [kind for kind in kinds if kind not in " ".join(shown)]
 
 
+def test_a_row_whose_fastest_is_another_than_the_book_s_says_so(page, address, book):
+    file = compared(book, "race/")
+    for record in file["records"]:
+        for part in record["alternatives"]:
+            for process in part["processes"] if part["framework"] == "jax" else ():
+                process["latency"] = [1000 * each for each in process["latency"]]
+                process["first_call"] *= 1000
+    page.evaluate(PASTE, json.dumps(file))
+    page.goto(f"{address}/a/races.html")
+    page.locator("table.fastest th", has_text="Your machine").wait_for()
+    for row in page.locator("table.fastest tbody tr").all():
+        own, its = (
+            {*(each or "").split()}
+            for each in (
+                row.locator("td:nth-child(3) [data-leading]").get_attribute("data-leading"),
+                row.locator("td:nth-child(2) [data-leading]").get_attribute("data-leading"),
+            )
+        )
+        said = row.locator("td:nth-child(3) .otherwise").all_inner_texts()
+        assert said == ["not as on this book’s machine"] * bool(own and its and own != its)
+    assert page.locator("table.fastest .otherwise").count() > 2
+
+
 def test_a_number_in_a_sentence_has_the_readers_behind_it(page, address, turns):
     beside(page, address, turns)
     sentence = page.locator("p", has_text="A sentence with")

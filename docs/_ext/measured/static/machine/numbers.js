@@ -11,6 +11,7 @@
   const { element } = window.book;
   const [EQUAL, INDISTINCT] = [0.1, 0.03];
   const UNDECIDED = "cannot tell";
+  const OTHERWISE = "not as on this book’s machine";
 
   const away = ({ low, high }) => Math.max(Math.abs(Math.log(low)), Math.abs(Math.log(high)));
   const holdsOne = ({ low, high }) => low <= 1 && high >= 1;
@@ -176,10 +177,16 @@
     const head = element("th", { className: "head", scope: "col", title: about(record) }, LABEL);
     table.tHead.rows[0].append(head);
     works.forEach((references, n) => {
+      const row = table.tBodies[0].rows[n];
       const { text, leading } = fastest(references, frameworks);
       const said = element("span", {}, unbroken(text));
       said.dataset.leading = leading;
-      table.tBodies[0].rows[n].append(element("td", {}, element("p", {}, said)));
+      // A CPU is told where the book's CPU, the first device, says something else.
+      const others = row.cells[1].querySelector("[data-leading]")?.dataset.leading;
+      const [own, its] = [leading, others ?? ""].map((names) => names.split(" ").sort().join());
+      const differs = !accelerated && own && its && own !== its;
+      const marks = differs ? [element("span", { className: "otherwise" }, OTHERWISE)] : [];
+      row.append(element("td", {}, element("p", {}, said, ...marks)));
     });
   }
 })();
