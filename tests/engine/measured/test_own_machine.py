@@ -465,6 +465,12 @@ def test_a_row_whose_fastest_is_another_than_the_book_s_says_so(page, address, b
     assert page.locator("table.fastest .otherwise").count() > 2
 
 
+def test_a_number_that_a_file_does_not_have_is_none(page, address, turns):
+    beside(page, address, turns)
+    measured = "[...machine.record.measurements.values()]"
+    assert page.evaluate(f"{measured}.every((each) => machine.valueOf(each, 'least') === null)")
+
+
 def test_a_number_in_a_sentence_has_the_readers_behind_it(page, address, turns):
     beside(page, address, turns)
     sentence = page.locator("p", has_text="A sentence with")

@@ -91,7 +91,8 @@
   const CLOCKS = ["latency", "throughput", "first_call"];
   const valueOf = (measurement, field) => {
     if (CLOCKS.includes(field)) return rangeOf(measurement, field)?.value ?? null;
-    if (field !== "rate") return measurement[field];
+    // The least time of a reader's own device is not known.
+    if (field !== "rate") return measurement[field] ?? null;
     const { work } = measurement;
     return work ? work / secondsOf(measurement) : null;
   };
