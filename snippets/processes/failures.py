@@ -114,6 +114,7 @@ def survivors_program(address, count, number):
     import numpy as np
     from jax.experimental import multihost_utils
 
+    explicit = (jax.sharding.AxisType.Explicit,)
     jax.config.update("jax_enable_recoverability", True)
     jax.distributed.initialize(
         address, count, number, heartbeat_timeout_seconds=20
@@ -123,7 +124,7 @@ def survivors_program(address, count, number):
             os._exit(7)
         try:
             with multihost_utils.live_devices(jax.devices()) as live:
-                mesh = jax.make_mesh((len(live),), ("data",), devices=live)
+                mesh = jax.sharding.Mesh(live, ("data",), explicit)
                 by_rows = jax.NamedSharding(mesh, jax.P("data"))
                 one = np.ones(1, np.float32)
                 x = jax.make_array_from_process_local_data(by_rows, one)

@@ -1,5 +1,6 @@
 """One program under every launcher, and the launch files as far as one machine can."""
 
+import contextlib
 import os
 import pathlib
 import re
@@ -12,9 +13,9 @@ import jax
 import numpy as np
 import pytest
 import yaml
-from jax.experimental import mesh_utils
+from jax.experimental import mesh_utils, multihost_utils
 
-from snippets.processes import cluster, distributed, hanging
+from snippets.processes import cluster, distributed, failures, hanging
 from snippets.programs.launcher import (
     clean_environment,
     find_mpirun,
@@ -222,6 +223,7 @@ class Made(Exception):
         lambda: distributed.train_program("", 2, 0),
         lambda: hanging.summed(0),
         lambda: hanging.other_program("", 2, 0),
+        lambda: failures.survivors_program("", 2, 0),
         ddp_and_fsdp.jax_program,
     ],
 )
@@ -233,6 +235,8 @@ def test_each_program_has_a_mesh_on_two_machines(program, monkeypatch):
 
     monkeypatch.setattr(jax, "devices", lambda: cluster.two_machines(4))
     monkeypatch.setattr(jax.distributed, "initialize", lambda *_, **__: None)
+    monkeypatch.setattr(jax.config, "update", lambda *_: None)
+    monkeypatch.setattr(multihost_utils, "live_devices", contextlib.nullcontext)
     monkeypatch.setattr(jax, "make_array_from_process_local_data", made)
     monkeypatch.setattr(jax, "NamedSharding", lambda mesh, _: types.SimpleNamespace(mesh=mesh))
     monkeypatch.setattr(jax, "set_mesh", lambda mesh: made(types.SimpleNamespace(mesh=mesh)))
