@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 import optax
 from flax import nnx
 
@@ -197,21 +198,42 @@ def gather(params, specs):
     return jax.tree.map(gather_one, params, specs)
 
 
+def is_key(x):
+    """Say whether an array consists of typed keys."""
+    return jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
+
+
+def folded(stats, number):
+    """Return statistics; an integer is folded into each of their keys."""
+    fold = jax.vmap(jax.random.fold_in, in_axes=(0, None))
+    return jax.tree.map(
+        lambda x: fold(x.ravel(), number).reshape(x.shape) if is_key(x) else x,
+        stats,
+    )
+
+
+def with_keys_of(stats, other):
+    """Return statistics with the keys of another pytree of their structure."""
+    return jax.tree.map(lambda x, y: y if is_key(x) else x, stats, other)
+
+
 def gradient_by_hand(loss, specs, axes=("data",)):
     """Return a gradient that gathers parameters and scatters gradients.
 
     `specs` has a spec for each parameter, sharded over "data" or not. The
-    batch is sharded by rows over all `axes` of the mesh. ValueError where
-    statistics come from the rows of a device, as those of batch norm do:
-    they would differ.
+    batch is sharded by rows over all `axes` of the mesh. Typed keys in the
+    statistics are other ones on each device, and in the next step. ValueError
+    where statistics come from the rows of a device, as those of batch norm.
     """
 
     def of_all(params, stats, batch):
         for axis in set(axes) - {"data"}:
             params = jax.lax.pcast(params, axis, to="varying")
-        total, (count, stats) = loss(gather(params, specs), stats, batch)
+        own = folded(stats, jax.lax.axis_index(axes))
+        total, (count, new) = loss(gather(params, specs), own, batch)
         total, count = jax.lax.psum((total, count), axes)
-        return total, (count, stats)
+        later = folded(stats, jax.lax.axis_size(axes))
+        return total, (count, with_keys_of(new, later))
 
     def gradient(params, stats, batch):
         return jax.shard_map(

@@ -181,6 +181,55 @@ def over_both_axes(mesh, tree):
     return jax.tree.map(sharding, tree)
 
 
+def dropped_nnx():
+    """Return (apply, params, stats): half of the elements, times a parameter."""
+    dropout = nnx.Dropout(0.5, rngs=nnx.Rngs(0))
+    graphdef, stats = nnx.split(dropout)
+
+    def apply(params, stats, x, train=True):
+        dropout = nnx.merge(graphdef, stats, copy=True)
+        return params * dropout(x), nnx.state(dropout)
+
+    return apply, np.ones(32, np.float32), stats
+
+
+def dropped_by_split_keys():
+    """Return the same with a stack of keys, which each call splits."""
+
+    def apply(params, keys, x, train=True):
+        keys, own = jax.vmap(jax.random.split, out_axes=1)(keys)
+        return params * x * jax.random.bernoulli(own[1], shape=x.shape) * 2, keys
+
+    return apply, np.ones(32, np.float32), jax.random.split(jax.random.key(0), 2)
+
+
+@pytest.mark.parametrize("wrap", [lambda loss: loss, steps.rematerialized])
+@pytest.mark.parametrize("mesh", [MESH, SQUARE, AUTO])
+@pytest.mark.parametrize("make", [dropped_nnx, dropped_by_split_keys])
+def test_by_hand_each_device_and_step_drops_units_of_its_own(make, mesh, wrap):
+    apply, params, stats = make()
+
+    def loss(params, stats, batch):
+        y, stats = apply(params, stats, batch)
+        return y.sum(), (1, stats)
+
+    masks = []
+    with jax.set_mesh(mesh):
+        axes = mesh.axis_names
+        gradient = jax.jit(page.gradient_by_hand(wrap(loss), jax.P("data"), axes))
+        params = jax.device_put(params, jax.P("data"))
+        stats = jax.device_put(stats, jax.P())
+        # Each row says in a digit of its own whether it was kept.
+        rows = on(mesh, np.tile(4.0 ** np.arange(8)[:, None], (1, 32)).astype(np.float32))
+        rows = jax.device_put(rows, jax.P(axes))
+        for _ in range(2):
+            (_, stats), grads = gradient(params, stats, rows)
+            kept = np.asarray(grads * 8).astype(int) // 4 ** np.arange(8)[:, None] % 4
+            assert set(np.unique(kept)) == {0, 2}
+            masks += list(kept)
+    assert len({mask.tobytes() for mask in masks}) == 16
+
+
 @functools.cache
 def mixed_on_one(name):
     first = jax.device_get((PARAMS, STATS, MIXING[name].init(PARAMS)))
