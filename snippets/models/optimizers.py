@@ -49,7 +49,8 @@ def kernels(params):
     """Say of each leaf whether it is a kernel: a weight with several axes."""
 
     def is_kernel(name, leaf):
-        return name.endswith(("kernel", "weight")) and leaf.ndim > 1
+        own = name.split(".")[-1]
+        return own.startswith(("kernel", "weight")) and leaf.ndim > 1
 
     return jax.tree.map(is_kernel, by_name(str)(params), params)
 
@@ -142,6 +143,7 @@ def smoothed(apply, share):
     def loss(params, stats, batch):
         x, labels = batch
         logits, stats = apply(params, stats, x)
+        logits = logits.astype(jnp.promote_types(logits.dtype, "float32"))
         targets = jax.nn.one_hot(labels, logits.shape[-1])
         losses = optax.softmax_cross_entropy(
             logits, optax.smooth_labels(targets, share)

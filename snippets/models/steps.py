@@ -158,12 +158,13 @@ def cross_entropy(apply):
     padding: they add nothing, and nobody counts them.
 
     As every loss of this book it returns (total, (count, stats)), of which
-    `gradient_of` makes a mean.
+    `gradient_of` makes a mean. Both are float32, or float64 as the logits.
     """
 
     def loss(params, stats, batch):
         x, labels = batch
         logits, stats = apply(params, stats, x)
+        logits = logits.astype(jnp.promote_types(logits.dtype, "float32"))
         real = labels >= 0
         losses = optax.softmax_cross_entropy_with_integer_labels(
             logits, jnp.where(real, labels, 0)
@@ -175,12 +176,19 @@ def cross_entropy(apply):
 
 
 def mean_squared(apply):
-    """Return a loss of (x, target): the squared errors, added up."""
+    """Return a loss of (x, target): the squared errors, added up.
+
+    ValueError where the result of x has another shape than the target.
+    """
 
     def loss(params, stats, batch):
         x, target = batch
         y, stats = apply(params, stats, x)
-        return jnp.sum((y - target) ** 2), (y.size, stats)
+        if y.shape != target.shape:
+            raise ValueError(f"results {y.shape} and targets {target.shape}")
+        error = y - target
+        error = error.astype(jnp.promote_types(error.dtype, "float32"))
+        return jnp.sum(error**2), (y.size, stats)
 
     return loss
 
@@ -245,7 +253,7 @@ def split_batch(batch, parts):
     """
 
     def split(x):
-        if len(x) % parts:
+        if parts < 1 or len(x) % parts:
             raise ValueError(
                 f"{len(x)} rows do not divide into {parts} parts: take "
                 "another number of parts, or pad the batch"

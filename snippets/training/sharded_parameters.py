@@ -223,8 +223,12 @@ def gradient_by_hand(loss, specs, axes=("data",)):
     `specs` has a spec for each parameter, sharded over "data" or not. The
     batch is sharded by rows over all `axes` of the mesh. Typed keys in the
     statistics are other ones on each device, and in the next step. ValueError
-    where statistics come from the rows of a device, as those of batch norm.
+    where parameters are sharded over another axis, or statistics come from the
+    rows of a device, as those of batch norm do.
     """
+    for spec in jax.tree.leaves(specs):
+        if set(spec) - {None, "data"}:
+            raise ValueError(f'{spec}: shard parameters over "data" alone')
 
     def of_all(params, stats, batch):
         for axis in set(axes) - {"data"}:

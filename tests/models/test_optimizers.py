@@ -1,5 +1,6 @@
 """Recipes for optimizers, against PyTorch's."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -131,6 +132,13 @@ def test_norms_and_biases_are_not_decayed(name):
     for path in moved:
         layer = path.split(".")[0]
         assert moved[path] == ("norm" not in layer and "bias" not in path), path
+
+
+def test_each_weight_of_a_recurrent_cell_is_decayed():
+    cell = eqx.nn.LSTMCell(3, 4, key=jax.random.key(0))
+    params, _ = eqx.partition(cell, eqx.is_inexact_array)
+    found = modules.dotted(optimizers.kernels(params))
+    assert found == {"weight_ih": True, "weight_hh": True, "bias": False}
 
 
 def test_an_update_without_parameters_is_refused(raises_declared):

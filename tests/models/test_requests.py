@@ -11,6 +11,7 @@ import torch
 from snippets.models import requests
 from snippets.programs.practice import counting
 from snippets.project import gpt
+from snippets.training.sharded_parameters import sharded_over
 
 CONFIG = gpt.Config(length=48, width=32, heads=2, layers=2)
 KEY = jax.random.key(0)
@@ -85,6 +86,25 @@ def test_rows_of_a_batch_are_answered_as_each_alone():
     found = requests.respond_to_all(params(), rows, lengths, keys, CONFIG, COUNT)
     for row, length in zip(found, lengths, strict=True):
         np.testing.assert_array_equal(row, plain(int(length)))
+
+
+@pytest.mark.parametrize("kind", list(jax.sharding.AxisType)[:2])
+@pytest.mark.parametrize(("shape", "names"), [((4,), ("data",)), ((2, 4), ("data", "model"))])
+def test_rows_on_several_devices_are_answered_as_on_one(shape, names, kind):
+    rows = np.stack([TEXT[:8]] * 4 + [TEXT[8:16]] * 4)
+    arguments = rows, np.arange(1, 9), jax.random.split(KEY, 8)
+
+    def respond(params, *arguments):
+        return requests.respond_to_all(params, *arguments, CONFIG, 5, top_k=4)
+
+    expected = respond(params(), *arguments)
+    devices = jax.devices("cpu")[: np.prod(shape)]
+    mesh = jax.make_mesh(shape, names, (kind,) * len(shape), devices=devices)
+    with jax.set_mesh(mesh):
+        held = jax.device_put(params(), sharded_over(mesh, params()))
+        arguments = jax.device_put(arguments, jax.P("data"))
+        chosen = jax.sharding.auto_axes(respond, out_sharding=jax.P("data"))
+        np.testing.assert_array_equal(chosen(held, *arguments), expected)
 
 
 def test_drawn_tokens_depend_on_the_key_of_a_request_alone():

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import load_digits
 
-from snippets.models import convolutions, modules, steps
+from snippets.models import convolutions, modules, optimizers, steps
 
 KEY = jax.random.key(0)
 
@@ -244,6 +244,23 @@ def test_padding_counts_nowhere_however_the_batch_is_split(parts):
     np.testing.assert_allclose(mean, expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("make", [steps.cross_entropy, lambda f: optimizers.smoothed(f, 0.1)])
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16, jnp.float32])
+def test_many_rows_in_half_precision_are_counted_and_added_up(make, compiled, dtype):
+    rows = 60_000
+    logits = np.linspace(-1, 1, 10 * rows, dtype=np.float32).reshape(rows, 10)
+    labels = np.where(np.arange(rows) % 3 == 0, -1, np.arange(rows) % 10).astype(np.int32)
+    loss = make(steps.stateless(lambda params, x: params.astype(dtype) * x.astype(dtype)))
+    gradient = jax.jit(steps.gradient_of(loss)) if compiled else steps.gradient_of(loss)
+    (value, _), grads = gradient(jnp.float32(1), {}, (logits, labels))
+    assert loss(jnp.float32(1), {}, (logits, labels))[1][0] == 40_000
+    in_float32 = make(steps.stateless(lambda params, x: params * x))
+    (expected, _), wanted = steps.gradient_of(in_float32)(jnp.float32(1), {}, (logits, labels))
+    np.testing.assert_allclose((value, grads), (expected, wanted), atol=1e-2)
+    assert value.dtype == jnp.float32
+
+
 def test_a_batch_of_padding_alone_teaches_nothing():
     apply, params, stats = split_models()["plain"]
     batch = np.ones((4, 64), np.float32), np.full(4, -100, np.int32)
@@ -252,11 +269,12 @@ def test_a_batch_of_padding_alone_teaches_nothing():
     assert all(not np.any(leaf) for leaf in jax.tree.leaves(grads))
 
 
-def test_microbatches_that_do_not_divide_are_refused_in_words(batch):
+@pytest.mark.parametrize("parts", [4, 0, -1])
+def test_microbatches_that_do_not_divide_are_refused_in_words(batch, parts):
     apply, params, stats = split_models()["plain"]
     few = jax.tree.map(lambda x: x[:10], batch)
-    with pytest.raises(ValueError, match="10 rows do not divide into 4 parts"):
-        steps.accumulated(steps.cross_entropy(apply), 4)(params, stats, few)
+    with pytest.raises(ValueError, match=f"10 rows do not divide into {parts} parts"):
+        steps.accumulated(steps.cross_entropy(apply), parts)(params, stats, few)
 
 
 @pytest.mark.parametrize("train", [True, False])
@@ -319,6 +337,19 @@ def test_the_mean_squared_error_is_that():
     loss = steps.mean_squared(steps.stateless(lambda params, x: params * x))
     batch = jnp.array([1.0, 2.0]), jnp.array([2.0, 1.0])
     assert steps.gradient_of(loss)(2.0, {}, batch)[0] == (4.5, {})
+
+
+def test_squared_errors_of_many_rows_in_float16_do_not_overflow():
+    loss = steps.mean_squared(steps.stateless(lambda params, x: params * x))
+    x = np.full(70_000, 2, np.float16)
+    (value, _), _ = steps.gradient_of(loss)(jnp.float16(1), {}, (x, x - 1))
+    assert value == 1
+
+
+def test_targets_of_another_shape_are_refused_and_not_broadcast():
+    loss = steps.mean_squared(steps.stateless(lambda params, x: params * x))
+    with pytest.raises(ValueError, match=r"results \(4, 1\) and targets \(4,\)"):
+        loss(jnp.ones(()), {}, (np.ones((4, 1)), np.ones(4)))
 
 
 def test_a_module_merged_outside_of_the_gradient_raises(raises_declared):

@@ -181,6 +181,12 @@ def over_both_axes(mesh, tree):
     return jax.tree.map(sharding, tree)
 
 
+@pytest.mark.parametrize("spec", [jax.P("machines"), jax.P(None, ("machines", "data"))])
+def test_by_hand_parameters_are_sharded_over_data_alone(spec):
+    with pytest.raises(ValueError, match='shard parameters over "data" alone'):
+        page.gradient_by_hand(LOSS, [spec], ("machines", "data"))
+
+
 def dropped_nnx():
     """Return (apply, params, stats): half of the elements, times a parameter."""
     dropout = nnx.Dropout(0.5, rngs=nnx.Rngs(0))
