@@ -10,6 +10,8 @@ import subprocess
 import sys
 import textwrap
 
+import jax
+import jax.numpy as jnp
 import pytest
 
 from tests.pitfalls.make_logs import CASES as CASES_OF_LOGS
@@ -208,6 +210,22 @@ CASES = {
         "jax.device_put(x, jax.devices()[0])",
         "x",
     ),
+    "an_unrolled_loop": (
+        "unrolled",
+        "unrolled in `walk`: JAX traced its body 40 times, and 80 of the 81 equations",
+        """
+        def sway(x):
+            return jnp.sin(x) * 2
+        @jax.jit
+        def walk(x):
+            for _ in range({}):  #!
+                x = sway(x)
+            return x.sum()
+        walk(x)
+        """,
+        "40",
+        "20",
+    ),
     # The last, as nothing can be waited for after it.
     "not_waiting": (
         "unfinished",
@@ -239,7 +257,10 @@ def written(right):
 
 
 # Where the machine is busy, a wait for little work may last as long as one for much.
-PATIENT = "from jax_measured import reporting\nreporting.LONG = float('inf')\n"
+PATIENT = """
+from jax_measured import reporting, watching
+reporting.LONG, reporting.SHARE, watching.SLOW = float("inf"), 0, 0
+"""
 
 
 @pytest.fixture(scope="module")
@@ -408,6 +429,93 @@ def test_values_that_are_read_together_are_one_wait(watch):
             [float(each) for each in losses]
         """)
     assert report(watch(text))["findings"] == []
+
+
+def test_the_gradient_of_a_function_is_another_function(watch):
+    text = HEAD + textwrap.dedent("""
+        square = jax.jit(lambda x: (x * x).sum())
+        square(x)
+        jax.jit(jax.grad(square))(x)
+        """)
+    assert report(watch(text))["findings"] == []
+    (found,) = report(watch(f"{text}for _ in range(3):\n    jax.jit(jax.grad(square))(x)\n"))[
+        "findings"
+    ]
+    assert found["text"].startswith("`<lambda>` was compiled 3 times: 2 × the function object")
+
+
+def each_on_its_own(x):
+    return [jnp.tanh(x[n:]) for n in range(40)]
+
+
+def in_two_loops(x):
+    for _ in range(20):
+        for _ in range(2):
+            x = jnp.tanh(x)
+    return x
+
+
+def along_its_rows(x):
+    return sum(jnp.cos(row) for row in x)
+
+
+def by_another_function(x):
+    def inside(x):
+        return along_its_rows(x) if x.ndim > 1 else x
+
+    return jax.vmap(jax.grad(lambda x: inside(x).sum()))(jnp.stack([x, x]))
+
+
+def by_recursion(x, n=40):
+    return by_recursion(jnp.sin(x), n - 1) if n else x
+
+
+def in_a_tree(x):
+    return jax.tree.map(lambda x: x * 2, [x] * 40)
+
+
+def in_a_small_part(x):
+    for _ in range(40):
+        x = x + 1
+    return jax.lax.scan(lambda x, _: (many(x), None), x, length=40)
+
+
+def many(x):
+    a, b, c = x * 2, x * 3, x * 4
+    a, b, c = jnp.sin(a + b) * c, jnp.sin(b + c) * a, jnp.sin(c + a) * b
+    a, b, c = jnp.sin(a + b) * c, jnp.sin(b + c) * a, jnp.sin(c + a) * b
+    a, b, c = jnp.sin(a + b) * c, jnp.sin(b + c) * a, jnp.sin(c + a) * b
+    return jnp.sin(a + b) * c + jnp.sin(b + c) * a + jnp.sin(c + a) * b
+
+
+@pytest.mark.parametrize(
+    ("function", "line", "times"),
+    [
+        (in_two_loops, 2, 40),
+        (along_its_rows, 1, 40),
+        (by_another_function, None, 40),
+        (each_on_its_own, None, 0),
+        (by_recursion, None, 0),
+        (in_a_tree, None, 0),
+        (in_a_small_part, None, 0),
+    ],
+)
+def test_a_loop_is_named_where_most_of_a_program_comes_from_many_equal_iterations(
+    package, function, line, times
+):
+    found = package.watching.unrolled(jax.make_jaxpr(function)(jnp.ones((40, 3))))
+    assert (found.times if found else 0) == times
+    if line:
+        assert found.place == (__file__, function.__code__.co_firstlineno + line)
+
+
+def test_a_loop_is_worth_a_word_from_a_part_of_the_program_s_time_on(package, monkeypatch):
+    watcher, loop = package.watching.Watcher(), package.watching.Loop(("a.py", 7), 40, 80, 81)
+    each = package.watching.Compilation("walk", ("a.py", 9), seconds=2.0, compiled=True, loop=loop)
+    watcher.compilations = [each, each]
+    (found,) = package.reporting.unrolled(watcher, 79.0)
+    assert (found.line, found.seconds) == (7, 4.0)
+    assert package.reporting.unrolled(watcher, 81.0) == []
 
 
 def test_each_timing_in_a_loop_is_one(watch):

@@ -34,6 +34,8 @@ OFTEN = 10
 MANY, LARGE = 100, 1_000_000
 # A wait that lasts longer is for work that is worth it; the part of a timing that is worth a word.
 LONG, PART = 0.1, 0.05
+# The part of a program's time that compiling a loop takes before it is worth a word.
+SHARE = 0.05
 NAMED, MOST = 5, 20
 UNDER_JIT = "put the call into a function under jit"
 WRAPPED: dict = {"width": 79, "subsequent_indent": "    "}
@@ -50,6 +52,7 @@ PAGES = {
     "constant": "pitfalls/side_effects.html#what-is-frozen",
     "donated": "start/arrays.html#some-donated-buffers-were-not-usable",
     "again": "tracing/retracing.html#what-a-log-says",
+    "unrolled": "pitfalls/unrolled_loops.html#what-to-do",
 }
 HEAD = '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
 
@@ -197,6 +200,18 @@ def parts_of(mapping: str) -> list[str]:
     return [part.strip() for part in parts if part.strip()]
 
 
+def without_others(group: list[Compilation]) -> list[Compilation]:
+    """Return compilations without the first of functions that are made of it elsewhere, as its gradient is."""
+    kept: list[Compilation] = []
+    places: set[Place | None] = set()
+    for each in group:
+        fresh = each.reason.lstrip().startswith("never seen function:")
+        if not (kept and fresh) or each.place in places:
+            kept.append(each)
+        places.add(each.place)
+    return kept
+
+
 def compiled_again(watcher: Watcher) -> list[Finding]:
     """Return a finding for each function that was compiled more than once, and why."""
     groups: dict[tuple, list[Compilation]] = {}
@@ -207,7 +222,7 @@ def compiled_again(watcher: Watcher) -> list[Finding]:
     for (name, _), group in groups.items():
         own = any(each.defined for each in group)
         # What is only traced is a part of another function, or of `eval_shape`.
-        group = [each for each in group if each.compiled]
+        group = without_others([each for each in group if each.compiled])
         later = group[1:]
         if len(group) < (2 if own else OFTEN):
             continue
@@ -387,6 +402,25 @@ def compiler(watcher: Watcher) -> list[Finding]:
     return found
 
 
+def unrolled(watcher: Watcher, spent: float) -> list[Finding]:
+    """Return findings of loops that JAX unrolled, where compiling took a part of the program.
+
+    `watching.unrolled` says which loops these are. `spent` are the program's seconds.
+    """
+    groups: dict[tuple, list[Compilation]] = {}
+    for each in watcher.compilations:
+        if each.loop:
+            groups.setdefault((each.name, each.loop.place), []).append(each)
+    found = []
+    for (name, at), group in groups.items():
+        seconds = sum(each.seconds for each in group)
+        loop = max(each.loop for each in group)
+        if seconds >= SHARE * spent:
+            text = f"this loop is unrolled in `{name}`: JAX traced its body {times(loop.times)}, and {loop.equations} of the {loop.program} equations to compile come from it: use lax.scan or lax.fori_loop, which trace it once"
+            found.append(finding("unrolled", at, text, seconds))
+    return found
+
+
 @dataclasses.dataclass
 class Report:
     """All that is said of a program that has ended."""
@@ -470,6 +504,7 @@ def report_of(
         *in_timings,
         *compiled_again(watcher),
         *loops(watcher),
+        *unrolled(watcher, seconds),
         *compiler(watcher),
     ]
     found.sort(key=lambda each: -(each.seconds or 0))

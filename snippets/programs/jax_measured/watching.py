@@ -6,6 +6,7 @@ it, and what a version of JAX lacks is named in `Watcher.unseen`.
 
 from __future__ import annotations
 
+import ast
 import collections
 import contextlib
 import dataclasses
@@ -36,6 +37,7 @@ HOOKS = {
     "jax._src.interpreters.pxla.logger": "why a function is compiled again without a trace",
     "jax._src.interpreters.mlir.warnings": "large constants, donated arrays that are not used",
     "jax._src.array.ArrayImpl": "waits",
+    "jax._src.interpreters.mlir.lower_jaxpr_to_module": "loops that are unrolled",
 }
 OPTIONS = {
     "jax_explain_cache_misses": True,
@@ -73,6 +75,17 @@ OWN = os.path.join("jax", "_src")
 LATEST, KEPT = 8, 1000
 # Seconds between two looks at the memory.
 PAUSE = 0.25
+# Seconds of compiling from which on a loop is looked for, and iterations from which on it is one
+# to scan: more than the layers of most models.
+SLOW, UNROLLED = 1.0, 30
+LOOPS = (
+    ast.For,
+    ast.While,
+    ast.ListComp,
+    ast.SetComp,
+    ast.DictComp,
+    ast.GeneratorExp,
+)
 
 now = time.perf_counter
 
@@ -103,6 +116,15 @@ def bare(name: str) -> str:
     return inner if inner == name else inner.removesuffix(")")
 
 
+class Loop(typing.NamedTuple):
+    """A Python loop in a traced function: its line, iterations, equations, and those of the program."""
+
+    place: Place
+    times: int
+    equations: int
+    program: int
+
+
 @dataclasses.dataclass
 class Compilation:
     """A function that was traced or compiled: where from, why as JAX says it, and seconds."""
@@ -116,6 +138,7 @@ class Compilation:
     seconds: float = 0.0
     traced: bool = False
     compiled: bool = False
+    loop: Loop | None = None
 
 
 @dataclasses.dataclass
@@ -255,6 +278,7 @@ class Watcher:
         self.operations: collections.Counter = collections.Counter()
         self.called = self.calls = self.moments = 0
         self.lowering = ("a function", "")
+        self.jaxpr: typing.Any = None
         self.functions: dict[str, int] = {}
         self.kinds: typing.Any = weakref.WeakKeyDictionary()
         self.latest: collections.deque = collections.deque(maxlen=LATEST)
@@ -385,7 +409,9 @@ class Watcher:
                 self.unseen.append(
                     f"{HOOKS[path]}: JAX {jax.__version__} has no {path}"
                 )
-        state, execute, reasons, lowering, warned, array = found.values()
+        state, execute, reasons, lowering, warned, array, lower = (
+            found.values()
+        )
         self.jax, self.leaves = jax, jax.tree_util.tree_leaves
         if state is not None:
             after = After(state, self.heard(self.after))
@@ -400,6 +426,9 @@ class Watcher:
             mlir.warnings.warn = self.unless_ours(warned.warn)
         if array is not None:
             self.watch_array(array)
+        if lower is not None:
+            mlir = named("jax._src.interpreters.mlir")
+            mlir.lower_jaxpr_to_module = self.keeping_jaxpr(lower)
         for name, value in OPTIONS.items():
             if hasattr(jax.config, name):
                 jax.config.update(name, value)
@@ -604,6 +633,16 @@ class Watcher:
 
     # Compilations.
 
+    def keeping_jaxpr(self, lower):
+        """Return a function that lowers a jaxpr, and remembers which until it is compiled."""
+
+        @functools.wraps(lower)
+        def lowering(name, jaxpr, *args, **kwargs):
+            self.jaxpr = weakref.ref(jaxpr)
+            return lower(name, jaxpr, *args, **kwargs)
+
+        return lowering
+
     def lasted(self, event: str, seconds: float, **details) -> None:
         """Note how long a stage of a compilation has taken."""
         if event not in (TRACED, LOWERED, COMPILED):
@@ -616,6 +655,9 @@ class Watcher:
         waiting = self.compilation(name, lambda each: not each.compiled)
         waiting.compiled = True
         waiting.seconds = spent
+        jaxpr, self.jaxpr = self.jaxpr and self.jaxpr(), None
+        if jaxpr is not None and spent >= SLOW:
+            waiting.loop = self.heard(unrolled)(jaxpr)
 
     def compilation(self, name: str, fits) -> Compilation:
         """Return the latest compilation of a function, if it fits, or a new one."""
@@ -755,6 +797,70 @@ def of_keys(name: str, leaves) -> bool:
         return True
     dtype = str(getattr(leaves[0], "dtype", "")) if leaves else ""
     return dtype.startswith("key") or dtype == "uint32"
+
+
+def equations(jaxpr, seen: set[int]) -> typing.Iterator:
+    """Return the equations of a jaxpr and of those inside it, each of which counts once."""
+    for each in getattr(jaxpr, "jaxpr", jaxpr).eqns:
+        yield each
+        for inner in each.params.values():
+            for of in inner if isinstance(inner, tuple) else (inner,):
+                of = getattr(of, "jaxpr", of)
+                if hasattr(of, "eqns") and id(of) not in seen:
+                    seen.add(id(of))
+                    yield from equations(of, seen)
+
+
+def unrolled(jaxpr) -> Loop | None:
+    """Return the loop of the reader that most equations of a program come from, if it is long.
+
+    It is long where a line in it was traced `UNROLLED` times with one shape, so that it could
+    be the body of a `scan`. JAX keeps with each equation the calls that it came from; each
+    iteration has an object of its own for the same calls, which its derivatives share. What
+    is repeated by other than a loop, or by one in a package, is no loop of the reader.
+    """
+    found = list(equations(jaxpr, set()))
+    traces: dict[tuple, set[int]] = {}
+    count, times = collections.Counter(), collections.Counter()
+    for each in found:
+        calls, shape = (
+            each.source_info.traceback,
+            str(each.outvars[:1] and each.outvars[0].aval),
+        )
+        around = loops_around(calls) if calls else ()
+        count.update(around)
+        if around:
+            ids = traces.setdefault((calls, shape), set())
+            ids.add(id(calls))
+            times[around[-1]] = max(times[around[-1]], len(ids))
+    for at, number in count.most_common():
+        if times[at] >= UNROLLED and number > len(found) / 2:
+            return Loop(at, times[at], number, len(found))
+    return None
+
+
+def loops_around(calls) -> list[Place]:
+    """Return the loops of the reader that an equation is in, from the outermost on."""
+    frames = list(zip(*calls.raw_frames(), strict=True))
+    found = [
+        (code.co_filename, start)
+        for code, at in reversed(frames)
+        if ours(code.co_filename)
+        for start, end in loops_in(code.co_filename)
+        if code.co_firstlineno
+        <= start
+        <= calls.code_addr2line(code, at)
+        <= end
+    ]
+    return list(dict.fromkeys(found))
+
+
+@functools.cache
+def loops_in(path: str) -> list[tuple[int, int]]:
+    """Return the first and the last line of each loop and comprehension of a file."""
+    tree = ast.parse("".join(linecache.getlines(path)))
+    found = [each for each in ast.walk(tree) if isinstance(each, LOOPS)]
+    return sorted((each.lineno, each.end_lineno or 0) for each in found)
 
 
 def shapes(frame, start: Place, stop: Place) -> dict[str, tuple[str, tuple]]:
