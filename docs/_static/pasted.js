@@ -17,10 +17,13 @@
   const OLD = {
     "jax.DeviceArray": ["0.4.10", "jax.Array"],
     "jax.abstract_arrays": ["0.4.20", "jax.core.ShapedArray"],
+    "jax.api": ["0.2.21", "jax"],
     "jax.config": ["0.4.25", "jax.config, after import jax"],
     "jax.curry": ["0.4.25", "functools.partial"],
     "jax.experimental.PartitionSpec": ["0.4.11", "jax.sharding.PartitionSpec"],
+    "jax.experimental.ann": ["0.3.2", "jax.lax.approx_max_k, jax.lax.approx_min_k"],
     "jax.experimental.global_device_array": ["0.4.9", "jax.Array"],
+    "jax.experimental.loops": ["0.3.16", "jax.lax.scan, jax.lax.fori_loop"],
     "jax.experimental.maps": ["0.4.31", "jax.shard_map, jax.sharding.Mesh"],
     "jax.experimental.optimizers": ["0.3.0", "Optax"],
     "jax.experimental.optix": ["0.2", "Optax"],
@@ -29,27 +32,69 @@
     "jax.lax_linalg": ["0.2", "jax.lax.linalg"],
     "jax.linear_util": ["0.4.24", "jax.extend.linear_util"],
     "jax.numpy.DeviceArray": ["0.4.14", "jax.Array"],
+    "jax.numpy.NINF": ["0.4.24", "-jnp.inf"],
+    "jax.numpy.alltrue": ["0.4.16", "jnp.all"],
+    "jax.numpy.cumproduct": ["0.4.16", "jnp.cumprod"],
+    "jax.numpy.in1d": ["0.4.24", "jnp.isin"],
+    "jax.numpy.issubsctype": ["0.4.24", "jnp.issubdtype(x.dtype, t)"],
+    "jax.numpy.msort": ["0.4.9", "jnp.sort(x, axis=0)"],
+    "jax.numpy.product": ["0.4.16", "jnp.prod"],
+    "jax.numpy.row_stack": ["0.4.24", "jnp.vstack"],
+    "jax.numpy.sometrue": ["0.4.16", "jnp.any"],
     "jax.ops.index": ["0.2.22", "x.at[…].set(…)"],
     "jax.ops.index_add": ["0.2.22", "x.at[…].add(…)"],
     "jax.ops.index_update": ["0.2.22", "x.at[…].set(…)"],
     "jax.partial": ["0.2.26", "functools.partial"],
     "jax.random.KeyArray": ["0.4.24", "jax.Array"],
+    "jax.random.PRNGKeyArray": ["0.4.24", "jax.Array"],
+    "jax.random.shuffle": ["0.4.31", "jax.random.permutation"],
     "jax.tree_multimap": ["0.3.16", "jax.tree.map"],
+    "jax.tree_util.tree_multimap": ["0.3.16", "jax.tree.map"],
   };
   // What no version says, of names that are often met.
   const TODAY = {
+    "jax.clear_backends": "jax.clear_caches",
+    "jax.cloud_tpu_init": "nothing: import jax does it",
     "jax.core.Shape": "tuple[int, ...]",
+    "jax.experimental.array_api": "jax.numpy",
+    "jax.experimental.attrs": "jax.new_ref",
+    "jax.experimental.export": "jax.export",
+    "jax.experimental.host_callback": "jax.pure_callback, jax.experimental.io_callback, jax.debug.callback",
+    "jax.experimental.pallas.gpu": "jax.experimental.pallas.triton",
     "jax.experimental.pjit.pjit_p": "jax.extend.core.primitives.jit_p",
     "jax.extend.core.primitives.pjit_p": "jax.extend.core.primitives.jit_p",
+    "jax.experimental.x64_context": "jax.enable_x64",
     "jax.extend.core.primitives.xla_pmap_p": "nothing: there is no such primitive any more",
+    "jax.extend.ffi": "jax.ffi",
     "jax.interpreters.xla.pytype_aval_mappings": "jax.core.pytype_aval_mappings",
+    "jax.lax.infeed": "jax.experimental.io_callback",
+    "jax.lax.outfeed": "jax.experimental.io_callback",
+    "jax.lax.tie_in": "nothing: it did nothing",
+    "jax.lib.xla_bridge": "jax.extend.backend",
     "jax.lib.xla_extension": "jax.errors.JaxRuntimeError, jax.Device and others",
     "jaxlib.xla_extension.ArrayImpl": "jax.Array",
     "jaxlib.xla_extension": "jax.errors.JaxRuntimeError, jax.Device and others",
+    "jax.sharding.GSPMDSharding": "jax.NamedSharding",
+    "jax.sharding.PmapSharding": "jax.NamedSharding",
+    "jax.sharding.PositionalSharding": "jax.NamedSharding",
     "jax.sharding.use_mesh": "jax.set_mesh",
+    "jax.util.safe_map": "map(f, xs, ys, strict=True), from Python 3.14 on",
+    "jax.util.safe_zip": "zip(xs, ys, strict=True)",
+    "jax.util.wraps": "functools.wraps",
+    "jax.xla_computation": "jax.jit(f).lower(x).compiler_ir()",
+    "ShapeDtypeStruct named_shape": "nothing in its place",
+    "checkpoint concrete": "static_argnums",
+    "clip a": "jnp.clip(x, …), the array by position",
     "clip a_max": "jnp.clip(x, max=…)",
     "clip a_min": "jnp.clip(x, min=…)",
+    "export lowering_platforms": "platforms",
     "jit abstracted_axes": "jax.export with symbolic sizes",
+    "nanpercentile interpolation": "method",
+    "nanquantile interpolation": "method",
+    "percentile interpolation": "method",
+    "quantile interpolation": "method",
+    "remat concrete": "static_argnums",
+    "reshape newshape": "shape",
     "shard_map auto": "axis_names, the axes that are manual",
     "shard_map check_rep": "check_vma",
   };
@@ -211,7 +256,7 @@
 
   // What every version has: the installed one is older than them, or is not whole.
   const always = (name, { oldest, newest }, hedge = "") => [
-    `${hedge}Every JAX from ${oldest} to ${newest} has `, code(name), ": yours is older, or only half installed, or Python has found another folder or file that is called jax. Print ",
+    `${hedge}Every JAX from ${oldest} to ${newest} has `, code(name), ": yours is older, or later than this list, or only half installed, or Python has found another folder or file that is called jax. Print ",
     code("jax.__version__, jax.__path__"), ", and update JAX with ", code("pip install -U jax"), ".",
   ];
 
@@ -258,7 +303,7 @@
   ];
   // A name that arrays of JAX or of NumPy lack.
   const METHOD = /'(?:ArrayImpl|Array|\w*Tracer|numpy\.ndarray|jaxlib[\w.]*)' object has no attribute '(?<name>\w+)'/;
-  const ARGUMENT = /\b(\w+?)(?:\.__init__)?\(\) got an unexpected keyword argument '(\w+)'/;
+  const ARGUMENT = /\b(\w+?)(?:\.__(?:init|new)__)?\(\) got an unexpected keyword argument '(\w+)'/;
   const ARGUMENTS = "TypeError: clip() got an unexpected keyword argument";
 
   const last = (pattern, text) => [...text.matchAll(new RegExp(pattern, "g"))].at(-1);

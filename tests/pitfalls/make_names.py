@@ -1,7 +1,8 @@
 """Make docs/_static/jax_names.js: which names and parameters came and went with versions of JAX.
 
 `python tests/pitfalls/make_names.py PYTHON ...` asks each of these Pythons, which have JAX of
-different versions, as nox makes them for `nox -s jax_versions`. The page on errors tells with this
+different versions, as nox makes them for `nox -s jax_versions`; some modules of JAX also need
+absl-py, tensorstore and flatbuffers there. The page on errors tells with this
 file since when a name is gone, and which version is needed for one that is new.
 """
 
@@ -59,7 +60,8 @@ for module in modules:
         try:
             signature = inspect.signature(value)
             parameters = [("*" * (each.kind == 2) + "**" * (each.kind == 4)) + each.name
-                          for each in signature.parameters.values()]
+                          for each in signature.parameters.values()
+                          if each.kind != each.POSITIONAL_ONLY]
             names[full] = None if isinstance(value, enum.EnumMeta) else parameters
         except (TypeError, ValueError):
             names[full] = None
@@ -141,14 +143,27 @@ def grouped(rows):
 
 
 def parameters(have, versions):
-    """Return {name of a function: [[parameter, since, came, module], …]}."""
+    """Return {name of a function: [[parameter, since, came, module], …]}.
+
+    Of a function that came, all parameters came that no function of its name had: one of another
+    module may be called, or an earlier form of it.
+    """
     found = collections.defaultdict(list)
+    had = collections.defaultdict(set)
+    for full, given in have[0].items():
+        had[full.rpartition(".")[2]].update(given or ())
     for full in sorted(set().union(*have)):
         module, _, name = full.rpartition(".")
         if not CALLED.fullmatch(module):
             continue
         known = [(v, each.get(full)) for v, each in zip(versions, have, strict=True)]
         known = [(v, each) for v, each in known if each is not None]
+        if known and full not in have[0] and (module == "jax" or name in had):
+            since, given = known[0]
+            left = {*given}.intersection(have[-1].get(full) or ()) - had.get(name, set())
+            found[name] += [
+                [each, since, 1, module] for each in given if each in left and each[0] not in "*_"
+            ]
         for (_, before), (version, after) in itertools.pairwise(known):
             for names, others, came in ((before, after, 0), (after, before, 1)):
                 if any(each.startswith("**") for each in others):
