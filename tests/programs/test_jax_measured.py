@@ -2,9 +2,11 @@
 
 import contextlib
 import copy
+import io
 import json
 import os
 import pathlib
+import sys
 
 import pytest
 
@@ -396,3 +398,24 @@ def test_a_slice_has_what_the_measurement_uses_and_no_more(package):
 def test_what_needs_an_absent_module_is_left_out_line_by_line(package):
     left = package.cells.without(PAGE[:5], {"lost"})
     assert left == [*PAGE[:2], "ways = {}\nsettings = []", PAGE[3], ""]
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_what_is_measured_is_said_in_one_line_of_a_terminal_and_else_in_lines(
+    package, tmp_path, monkeypatch, terminal
+):
+    said = io.StringIO()
+    said.isatty = lambda: terminal
+    monkeypatch.setattr(sys, "stderr", said)
+    current = package.command.Run(tmp_path / "mine.json", [], 3)
+    current.jobs, current.took = {"one": [], "two": []}, {"one": [2.0], "two": []}
+    current.announce("two")
+    current.took["two"].append(4.0)
+    current.announce("one")
+    package.command.say("kept")
+    first = "2 of 6: two, process 1 of 3, about 10 s left"
+    then = "3 of 6: one, process 2 of 3, about 12 s left"
+    if terminal:
+        assert said.getvalue() == f"\r\x1b[K{first}\r\x1b[K{then}\r\x1b[Kkept\n"
+    else:
+        assert said.getvalue() == f"{first}\n{then}\nkept\n"

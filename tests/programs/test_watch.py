@@ -421,6 +421,13 @@ def test_causes_are_those_that_the_page_names(package, monkeypatch, version):
     assert len(right) >= 20 and sum(right) >= len(right) - 1
 
 
+def test_weights_that_are_converted_one_by_one_are_no_operations(watch):
+    convert = "params = [{} for _ in range(200)]\n"
+    assert report(watch(HEAD + convert.format("jnp.asarray(np.ones(3))")))["findings"] == []
+    (found,) = report(watch(HEAD + convert.format("jnp.asarray(x) + 1")))["findings"]
+    assert found["text"].startswith("200 operations outside of jit")
+
+
 def test_values_that_are_read_together_are_one_wait(watch):
     text = HEAD + textwrap.dedent("""
         for epoch in range(4):
@@ -452,6 +459,18 @@ def in_two_loops(x):
     for _ in range(20):
         for _ in range(2):
             x = jnp.tanh(x)
+    return x
+
+
+def twice(x):
+    for _ in range(2):
+        x = jnp.tanh(x)
+    return x
+
+
+def in_a_loop_of_another(x):
+    for _ in range(40):
+        x = twice(x * 2)
     return x
 
 
@@ -492,6 +511,7 @@ def many(x):
     ("function", "line", "times"),
     [
         (in_two_loops, 2, 40),
+        (in_a_loop_of_another, 1, 40),
         (along_its_rows, 1, 40),
         (by_another_function, None, 40),
         (each_on_its_own, None, 0),
@@ -595,10 +615,12 @@ def test_a_stream_of_pytorch_that_is_not_finished_is_named(watch):
         event.record()
         assert event.elapsed_time(event) == 2.0
         done = False
+        {}
         spent = time.time() - start
         """)
-    (found,) = report(watch(text))["findings"]
-    assert found["line"] == 13 and "before the stream of PyTorch is finished" in found["text"]
+    assert report(watch(text.format("done = True  # torch.cuda.synchronize()")))["findings"] == []
+    (found,) = report(watch(text.format("")))["findings"]
+    assert found["line"] == 14 and "before the stream of PyTorch is finished" in found["text"]
 
 
 @pytest.mark.parametrize("own", [{}, {"NO_COLOR": "1"}])

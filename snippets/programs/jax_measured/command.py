@@ -57,9 +57,13 @@ class Left(Exception):
     """What cannot be measured here; the message says why."""
 
 
-def say(text=""):
-    """Tell the one who waits; standard output is for results."""
-    print(text, file=sys.stderr, flush=True)
+def say(text="", end="\n"):
+    """Tell the one who waits; standard output is for results.
+
+    On a terminal it takes the place of what was said with another end.
+    """
+    again = "\r\x1b[K" if sys.stderr.isatty() else ""
+    print(f"{again}{text}", end=end, file=sys.stderr, flush=True)
 
 
 def plainly(error):
@@ -337,20 +341,23 @@ class Run:
         del self.jobs[name]
 
     def announce(self, name):
-        """Say what is measured next, and how long all will take as far as is known."""
-        rest, known = (
-            "",
-            [each for took in self.took.values() for each in took],
-        )
+        """Say what is measured next, and how much is left; on a terminal all in one line."""
+        known = [each for took in self.took.values() for each in took]
+        mine = {each: self.took[each] for each in self.jobs}
+        left = {each: self.processes - len(own) for each, own in mine.items()}
+        rest = ""
         if known:
-            took = {each: self.took[each] for each in self.jobs}
             seconds = sum(
-                (self.processes - len(own)) * statistics.mean(own or known)
-                for own in took.values()
+                left[each] * statistics.mean(own or known)
+                for each, own in mine.items()
             )
             rest = f", about {seconds:.0f} s left"
-        turn = len(self.took[name]) + 1
-        say(f"{name}, process {turn} of {self.processes}{rest}")
+        turn, done = len(self.took[name]) + 1, len(known) + 1
+        of = f"{done} of {len(known) + sum(left.values())}"
+        say(
+            f"{of}: {name}, process {turn} of {self.processes}{rest}",
+            end="" if sys.stderr.isatty() else "\n",
+        )
 
     def told(self):
         """Return in lines what was not measured, and why."""
@@ -387,6 +394,7 @@ def measured(current):
     except KeyboardInterrupt:
         say("stopped: what was measured before is kept")
         status = reporting.STOPPED
+    say(end="")
     for line in current.told():
         say(line)
     if not current.records:

@@ -549,9 +549,15 @@ class Watcher:
 
         @functools.wraps(function)
         def wrapped(*args, **kwargs):
-            if args and type(args[0]).__module__ == "numpy":
-                send(args[0], place(sys._getframe(1)), function.__name__)
-            return function(*args, **kwargs)
+            if not args or type(args[0]).__module__ != "numpy":
+                return function(*args, **kwargs)
+            found = place(sys._getframe(1))
+            send(args[0], found, function.__name__)
+            before = self.operations[found]
+            try:
+                return function(*args, **kwargs)
+            finally:  # To another dtype is no operation of a line.
+                self.operations[found] = before
 
         return wrapped
 
