@@ -520,6 +520,10 @@ def done(arguments):
     practised.add_argument(
         "--once", action="store_true", help="check all of them, and end"
     )
+    practised.add_argument(
+        "--lesson",
+        help="this one alone, by its number or the name of its file",
+    )
     solving = commands.add_parser("solution", help="print a solution")
     solving.add_argument("name", help="of an exercise")
     starts = commands.add_parser(
@@ -566,7 +570,7 @@ def done(arguments):
     if given.command == "new":
         return starting.write(given.folder, given.model, given.devices)
     if given.command == "practice":
-        return practising.practise(given.folder, given.once)
+        return practising.practise(given.folder, given.once, given.lesson)
     if given.command == "solution":
         return practising.solution(given.name)
     if given.command == "list":
