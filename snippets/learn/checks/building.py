@@ -710,17 +710,16 @@ def check_steady(steady):
     for length in (32, 8):
         batches = windows(text, 150 * ROWS, length).reshape(150, ROWS, -1)
         params = first_small(jax.random.key(0))
+        first = float(loss_of(small, params, batches[0]))
         run = jax.jit(functools.partial(steady, small))
         params, losses = run(params, batches)
         assert np.shape(losses) == (150,), (
             f"there are 150 steps, and losses {np.shape(losses)}"
         )
-        first = float(
-            loss_of(small, first_small(jax.random.key(0)), batches[0])
-        )
         assert np.isclose(losses[0], first, rtol=1e-3), (
             f"with windows of {length} the first loss is {losses[0]:.1f}; who "
             f"guesses among 128 tokens has a mean of {math.log(128):.2f}"
+            + about_first(losses, first, length)
         )
         last = float(loss_of(small, params, windows(kept_back, 256, length)))
         assert last <= 2.8, (
@@ -729,3 +728,22 @@ def check_steady(steady):
             "length?"
         )
         print(f"steady: windows of {length}, a loss of {last:.2f}")
+
+
+def about_first(losses, first, length):
+    """Return what to say of a first loss that is not the mean `first`."""
+    known = {
+        length: f"{length} times that, the number of tokens in a row",
+        ROWS: f"{ROWS} times that, the number of rows in a batch",
+        ROWS * length: f"{ROWS * length} times that, all tokens of a batch",
+        length / 32: "right for windows of 32 only; divide by no fixed number",
+        -1: "of the wrong sign",
+    }
+    share = float(losses[0]) / first
+    said = [f". It is {known[k]}" for k in known if np.isclose(share, k, 1e-2)]
+    if said and share > 1 and losses[-1] < losses[0]:
+        said.append(
+            ". The run comes down, so the rate or the gradients are smaller "
+            "now; that hides the cause"
+        )
+    return "".join(said)

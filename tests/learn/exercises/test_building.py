@@ -441,6 +441,9 @@ def of_length_32(losses):
     return losses.sum(axis=1).mean() / 32
 
 
+clipped_sgd = optax.chain(optax.clip_by_global_norm(1.0), optax.sgd(0.3, momentum=0.9))
+
+
 WRONG = [
     (checks.check_bigram, bigram_of(lambda table, t: table.T[t]), "columns of the table"),
     (checks.check_bigram, bigram_of(lambda table, t: table[:, t]), "has the shape"),
@@ -613,9 +616,18 @@ WRONG = [
     (checks.check_grouped, grouped_of(causal=False), "changes when one after it does"),
     (checks.check_grouped, pairs_of_neighbours, "elements 2 i and 2 i + 1"),
     (checks.check_grouped, exercises.grouped, "write `grouped`"),
-    (checks.check_steady, exercises.steady, "has a mean of 4.85"),
-    (checks.check_steady, run_of(summed, optax.sgd(0.003, momentum=0.9)), "has a mean of 4.85"),
-    (checks.check_steady, run_of(of_length_32), "with windows of 8 the first loss"),
+    (checks.check_steady, exercises.steady, "32 times that, the number of tokens in a row"),
+    (checks.check_steady, run_of(summed, optax.sgd(0.003, momentum=0.9)), "hides the cause"),
+    (checks.check_steady, run_of(summed, clipped_sgd), "hides the cause"),
+    (
+        checks.check_steady,
+        run_of(lambda x: x.mean(axis=1).sum()),
+        "16 times that, the number of rows in a batch",
+    ),
+    (checks.check_steady, run_of(jnp.sum), "512 times that"),
+    (checks.check_steady, run_of(lambda x: -x.mean()), "of the wrong sign"),
+    (checks.check_steady, run_of(lambda x: x[:, -1].mean()), "has a mean of 4.85"),
+    (checks.check_steady, run_of(of_length_32), "right for windows of 32 only"),
     (
         checks.check_steady,
         run_of(
