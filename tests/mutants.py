@@ -7,46 +7,94 @@ something else. What two right runs print differently does not count.
 """
 
 import argparse
-import concurrent.futures
 import contextlib
 import dataclasses
+import importlib
 import io
 import json
 import os
 import pathlib
 import runpy
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import tomllib
+import traceback
 
 HERE = pathlib.Path(__file__).resolve()
 ROOT = HERE.parents[1]
 MUTANTS = HERE.with_name("mutants.toml")
 RUN = "import sys; from tests.mutants import run; run(*sys.argv[1:])"
+# Seconds for a page: a process that a mistake lets wait forever has noticed it.
+LIMIT = 1800
 
 
-def run(docname, snippets, work):
-    """Execute the cells of a page, and print what each printed or raised as JSON."""
-    from IPython.core.interactiveshell import InteractiveShell
+def run(docname, *folders):
+    """Execute a page once with the snippets of each folder, in processes forked after imports.
 
+    Each writes what its cells printed and raised into its folder, as found.json.
+    """
     from executed.hooks import features
     from executed.options import Options
+    from executed.run import imports
     from executed.source.pages import read_page
     from executed.source.snippets import Library
 
-    options = dataclasses.replace(Options.from_file(), snippets=snippets, preview=True)
-    names = {name for feature in features(options) for name in feature.cell_options}
-    path = options.page_files[docname].resolve()
-    page = read_page(docname, path, Library.of(options), cell_options=names)
+    def page_with(folder):
+        options = dataclasses.replace(
+            Options.from_file(), snippets=str(pathlib.Path(folder, "snippets")), preview=True
+        )
+        names = {name for feature in features(options) for name in feature.cell_options}
+        path = options.page_files[docname].resolve()
+        return options, read_page(docname, path, Library.of(options), cell_options=names)
+
+    options, page = page_with(folders[0])
+    sources = [cell.source for cell in page.cells]
+    modules = imports.warm_modules(sources, options.registry)
+    if modules is None:
+        modules = imports.first_modules(sources, options.registry)
+    for name in modules:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    machine = runpy.run_path(str(ROOT / "docs" / "_ext" / "executed" / "run" / "machine.py"))
+    waiting, running, most = list(folders), 0, machine["places"](2)
+    while waiting or running:
+        if waiting and running < most:
+            folder = waiting.pop(0)
+            running += 1
+            if not os.fork():
+                status = 1
+                try:
+                    execute(*page_with(folder), pathlib.Path(folder))
+                    status = 0
+                except BaseException:
+                    traceback.print_exc()
+                finally:
+                    os._exit(status)
+        else:
+            os.wait()
+            running -= 1
+
+
+def execute(options, page, folder):
+    """Execute the cells of a page in this process, and write what each printed or raised."""
+    from IPython.core.interactiveshell import InteractiveShell
+
+    signal.alarm(LIMIT)
+    sources = [options.before, *(cell.source for cell in page.cells)]
+    if numpy := sys.modules.get("numpy"):
+        numpy.random.seed()
+    work = folder / "work"
+    work.mkdir()
     for name, text in page.files.items():
         pathlib.Path(work, f"{name}.py").write_text(text, "utf8")
     for each in page.beside:
         pathlib.Path(work, each.name).symlink_to(each.resolve())
-    sources = [options.before, *(cell.source for cell in page.cells)]
+    os.environ["TMPDIR"], tempfile.tempdir = str(folder), None
     os.chdir(work)
-    sys.path.insert(0, work)
+    sys.path.insert(0, str(work))
     shell = InteractiveShell.instance()
     shell.showtraceback = lambda *args, **settings: None
     found = []
@@ -56,29 +104,41 @@ def run(docname, snippets, work):
             result = shell.run_cell(source)
         error = result.error_before_exec or result.error_in_exec
         found.append([said.getvalue(), type(error).__name__ if error else ""])
-    print(json.dumps(found))
+    pathlib.Path(folder, "found.json").write_text(json.dumps(found), "utf8")
 
 
-def outputs(docname, change=None):
-    """Return what the cells of a page print and raise, with a mistake or without."""
-    with tempfile.TemporaryDirectory(prefix="mutant-") as place:
-        snippets, work = pathlib.Path(place, "snippets"), pathlib.Path(place, "work")
-        shutil.copytree(ROOT / "snippets", snippets)
-        work.mkdir()
-        if change:
-            path = snippets / f"{change['module'].replace('.', '/')}.py"
-            text = path.read_text("utf8")
-            if text.count(change["before"]) != 1:
-                raise SystemExit(f"{MUTANTS.name}: {change['before']!r} is not once in {path.name}")
-            path.write_text(text.replace(change["before"], change["after"]), "utf8")
-        words = [sys.executable, "-c", RUN, docname, str(snippets), str(work)]
+def outputs(docname, changes=(None,)):
+    """Return what the cells of a page print and raise, with each mistake; None is no mistake."""
+    from executed.options import Options
+    from executed.run import environment
+
+    with tempfile.TemporaryDirectory(prefix="mutants-") as place:
+        folders = [pathlib.Path(place, str(number)) for number in range(len(changes))]
+        for folder, change in zip(folders, changes, strict=True):
+            shutil.copytree(ROOT / "snippets", folder / "snippets")
+            if change:
+                put(change, folder / "snippets")
+        words = [sys.executable, "-c", RUN, docname, *map(str, folders)]
         paths = os.pathsep.join([str(ROOT), str(ROOT / "docs" / "_ext")])
-        env = os.environ | {"PYTHONPATH": paths, "JAX_PLATFORMS": "cpu", "TMPDIR": place}
+        env = environment.parent_environment(Options.from_file()) | {"PYTHONPATH": paths}
         done = subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True)
-    if done.returncode:
+        found = [folder / "found.json" for folder in folders]
         # A process that the mistake ends has noticed it.
-        return [["", f"status {done.returncode}"]] if change else done.stderr[-2000:]
-    return json.loads(done.stdout.splitlines()[-1])
+        return [
+            json.loads(path.read_text("utf8"))
+            if path.exists()
+            else ([["", "ended"]] if change else done.stderr[-2000:])
+            for path, change in zip(found, changes, strict=True)
+        ]
+
+
+def put(change, snippets):
+    """Put a mistake into a folder of snippets; SystemExit unless its place is there once."""
+    path = snippets / f"{change['module'].replace('.', '/')}.py"
+    text = path.read_text("utf8")
+    if text.count(change["before"]) != 1:
+        raise SystemExit(f"{MUTANTS.name}: {change['before']!r} is not once in {path.name}")
+    path.write_text(text.replace(change["before"], change["after"]), "utf8")
 
 
 def notices(right, again, wrong):
@@ -98,21 +158,18 @@ def main():
     if unknown := {*pages} - {each["page"] for each in changes}:
         parser.error(f"there is no mistake for {', '.join(sorted(unknown))} in {MUTANTS.name}")
     changes = [each for each in changes if not pages or each["page"] in pages]
-    names = sorted({each["page"] for each in changes})
-    machine = runpy.run_path(str(ROOT / "docs" / "_ext" / "executed" / "run" / "machine.py"))
     missed = 0
-    with concurrent.futures.ThreadPoolExecutor(machine["places"](2)) as pool:
-        runs = {name: [pool.submit(outputs, name) for _ in range(2)] for name in names}
-        wrong = [(each, pool.submit(outputs, each["page"], each)) for each in changes]
-        print("| page | mistake | noticed |\n|---|---|---|", flush=True)
-        for each, found in wrong:
-            right, again = (each.result() for each in runs[each["page"]])
-            if isinstance(right, str):
-                raise SystemExit(f"{each['page']} cannot be executed:\n{right}")
-            number = notices(right, again, found.result())
+    print("| page | mistake | noticed |\n|---|---|---|", flush=True)
+    for name in sorted({each["page"] for each in changes}):
+        own = [each for each in changes if each["page"] == name]
+        right, again, *wrong = outputs(name, [None, None, *own])
+        if isinstance(right, str):
+            raise SystemExit(f"{name} cannot be executed:\n{right}")
+        for each, found in zip(own, wrong, strict=True):
+            number = notices(right, again, found)
             missed += number is None
             said = "no" if number is None else f"by cell {number}"
-            print(f"| {each['page']} | {each['mistake']} | {said} |", flush=True)
+            print(f"| {name} | {each['mistake']} | {said} |", flush=True)
     print(f"{len(changes) - missed} of {len(changes)} mistakes are noticed")
     sys.exit(missed > 0)
 

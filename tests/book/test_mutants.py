@@ -28,8 +28,8 @@ def test_a_page_notices_what_is_printed_or_raised_otherwise():
 def test_a_page_is_executed_with_a_mistake_and_without():
     change = {"module": "pitfalls.leaks", "before": "", "after": ""}
     with pytest.raises(SystemExit, match=r"is not once in leaks\.py"):
-        mutants.outputs("pitfalls/leaks", change | {"before": "no such text"})
-    right = mutants.outputs("pitfalls/leaks")
+        mutants.outputs("pitfalls/leaks", [change | {"before": "no such text"}])
+    mistake = change | {"before": "import jax\n", "after": "\n"}
+    right, again, wrong = mutants.outputs("pitfalls/leaks", [None, None, mistake])
     assert any(printed for printed, _ in right)
-    wrong = mutants.outputs("pitfalls/leaks", change | {"before": "import jax\n", "after": "\n"})
-    assert mutants.notices(right, right, wrong) is not None
+    assert mutants.notices(right, again, wrong) is not None
