@@ -29,12 +29,14 @@ MUTANTS = HERE.with_name("mutants.toml")
 RUN = "import sys; from tests.mutants import run; run(*sys.argv[1:])"
 # Seconds for a page: a process that a mistake lets wait forever has noticed it.
 LIMIT = 1800
+FOUND = "found.json"
 
 
 def run(docname, *folders):
     """Execute a page once with the snippets of each folder, in processes forked after imports.
 
-    Each writes what its cells printed and raised into its folder, as found.json.
+    Each writes what its cells printed and raised into its folder, as found.json. The first two are
+    right; what has another output than they have ends there.
     """
     from executed.hooks import features
     from executed.options import Options
@@ -59,27 +61,37 @@ def run(docname, *folders):
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     machine = runpy.run_path(str(ROOT / "docs" / "_ext" / "executed" / "run" / "machine.py"))
-    waiting, running, most = list(folders), 0, machine["places"](2)
-    while waiting or running:
-        if waiting and running < most:
-            folder = waiting.pop(0)
-            running += 1
-            if not os.fork():
-                status = 1
-                try:
-                    execute(*page_with(folder), pathlib.Path(folder))
-                    status = 0
-                except BaseException:
-                    traceback.print_exc()
-                finally:
-                    os._exit(status)
-        else:
-            os.wait()
-            running -= 1
+    most = machine["places"](2)
+
+    def execute_all(folders, known):
+        waiting, running = list(folders), 0
+        while waiting or running:
+            if waiting and running < most:
+                folder = waiting.pop(0)
+                running += 1
+                if not os.fork():
+                    status = 1
+                    try:
+                        execute(*page_with(folder), pathlib.Path(folder), known)
+                        status = 0
+                    except BaseException:
+                        traceback.print_exc()
+                    finally:
+                        os._exit(status)
+            else:
+                os.wait()
+                running -= 1
+
+    execute_all(folders[:2], ())
+    known = [json.loads(pathlib.Path(one, FOUND).read_text("utf8")) for one in folders[:2]]
+    execute_all(folders[2:], known)
 
 
-def execute(options, page, folder):
-    """Execute the cells of a page in this process, and write what each printed or raised."""
+def execute(options, page, folder, known):
+    """Execute the cells of a page in this process, and write what each printed or raised.
+
+    Ends with the first cell that has another outcome than in `known`, of two right runs.
+    """
     from IPython.core.interactiveshell import InteractiveShell
 
     signal.alarm(LIMIT)
@@ -104,14 +116,17 @@ def execute(options, page, folder):
             result = shell.run_cell(source)
         error = result.error_before_exec or result.error_in_exec
         found.append([said.getvalue(), type(error).__name__ if error else ""])
-    pathlib.Path(folder, "found.json").write_text(json.dumps(found), "utf8")
+        if known and notices(*known, found) == len(found) - 1:
+            break
+    pathlib.Path(folder, FOUND).write_text(json.dumps(found), "utf8")
 
 
-def outputs(docname, changes=(None,)):
-    """Return what the cells of a page print and raise, with each mistake; None is no mistake."""
+def outputs(docname, changes):
+    """Return what the cells of a page print and raise: right, once more, and with each mistake."""
     from executed.options import Options
     from executed.run import environment
 
+    changes = [None, None, *changes]
     with tempfile.TemporaryDirectory(prefix="mutants-") as place:
         folders = [pathlib.Path(place, str(number)) for number in range(len(changes))]
         for folder, change in zip(folders, changes, strict=True):
@@ -122,7 +137,7 @@ def outputs(docname, changes=(None,)):
         paths = os.pathsep.join([str(ROOT), str(ROOT / "docs" / "_ext")])
         env = environment.parent_environment(Options.from_file()) | {"PYTHONPATH": paths}
         done = subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True)
-        found = [folder / "found.json" for folder in folders]
+        found = [folder / FOUND for folder in folders]
         # A process that the mistake ends has noticed it.
         return [
             json.loads(path.read_text("utf8"))
@@ -142,9 +157,10 @@ def put(change, snippets):
 
 
 def notices(right, again, wrong):
-    """Return the number of the first cell that shows a mistake, or None."""
-    for number, (one, other) in enumerate(zip(right, again, strict=True)):
-        if one == other and (number >= len(wrong) or wrong[number] != one):
+    """Return the number of the first cell that shows a mistake, or None; `wrong` may end there."""
+    pairs = zip(right, again, wrong, strict=False)
+    for number, (one, other, found) in enumerate(pairs):
+        if one == other != found:
             return number
     return None
 
@@ -162,7 +178,7 @@ def main():
     print("| page | mistake | noticed |\n|---|---|---|", flush=True)
     for name in sorted({each["page"] for each in changes}):
         own = [each for each in changes if each["page"] == name]
-        right, again, *wrong = outputs(name, [None, None, *own])
+        right, again, *wrong = outputs(name, own)
         if isinstance(right, str):
             raise SystemExit(f"{name} cannot be executed:\n{right}")
         for each, found in zip(own, wrong, strict=True):

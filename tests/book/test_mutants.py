@@ -30,6 +30,6 @@ def test_a_page_is_executed_with_a_mistake_and_without():
     with pytest.raises(SystemExit, match=r"is not once in leaks\.py"):
         mutants.outputs("pitfalls/leaks", [change | {"before": "no such text"}])
     mistake = change | {"before": "import jax\n", "after": "\n"}
-    right, again, wrong = mutants.outputs("pitfalls/leaks", [None, None, mistake])
+    right, again, wrong = mutants.outputs("pitfalls/leaks", [mistake])
     assert any(printed for printed, _ in right)
     assert mutants.notices(right, again, wrong) is not None
