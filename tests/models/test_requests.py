@@ -120,6 +120,21 @@ def test_drawn_tokens_depend_on_the_key_of_a_request_alone():
     assert not np.array_equal(found, other)
 
 
+def test_drawn_tokens_are_those_of_a_plain_loop_with_a_key_for_each_position():
+    model = jax.jit(functools.partial(gpt.gpt, heads=CONFIG.heads))
+    # The logits lie within 0.2: with a temperature of 1 its inverse would give the same tokens.
+    temperature, top_k, text = 0.1, 16, TEXT[:7]
+    for _ in range(COUNT):
+        likeliest = jnp.argsort(-model(params(), text[None])[0, -1])[:top_k]
+        logits = model(params(), text[None])[0, -1, likeliest]
+        own = jax.random.fold_in(KEY, len(text))
+        text = np.append(text, likeliest[jax.random.categorical(own, logits / temperature)])
+    found = requests.respond(
+        params(), TEXT[:7], KEY, CONFIG, COUNT, 16, temperature=temperature, top_k=top_k
+    )
+    np.testing.assert_array_equal(found, text[7:])
+
+
 def test_padding_in_front_without_a_mask_changes_the_logits():
     bare = gpt.gpt(params(), TEXT[None, :8], CONFIG.heads)[0, -1]
     left = gpt.gpt(params(), np.pad(TEXT[:8], (4, 0))[None], CONFIG.heads)[0, -1]

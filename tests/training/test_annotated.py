@@ -44,6 +44,13 @@ def test_losses_are_those_of_one_device(mesh, name, data, one_losses):
     np.testing.assert_allclose(losses, one_losses, rtol=1e-5)
 
 
+def test_losses_are_those_of_a_module_without_annotations(data, one_losses):
+    apply, *state = steps.split_nnx(steps.NnxMlp((64, 256, 10), rngs=nnx.Rngs(0)))
+    step = steps.make_step(steps.gradient_of(steps.cross_entropy(apply)), OPTIMIZER)
+    *_, losses = steps.train(step, *state, OPTIMIZER.init(state[0]), data)
+    np.testing.assert_allclose(losses, one_losses, rtol=1e-5)
+
+
 @KINDS
 @LAYOUTS
 def test_parameters_and_the_optimizer_are_laid_out_as_annotated(mesh, name):
