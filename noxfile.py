@@ -446,6 +446,14 @@ def variations(session):
 
 
 @nox.session
+def composition(session):
+    """Train each model of the book with each step in each layout, of which the tests do a part."""
+    install(session, FRAMEWORKS, "docs", "tests")
+    every = {"BOOK_ALL_CASES": "1"}
+    session.run(*TEST, "tests/book/test_composition.py", *session.posargs, env=every)
+
+
+@nox.session
 def mutants(session):
     """Put mistakes that readers make into the code of pages; a table of which are noticed.
 

@@ -3,6 +3,9 @@
 Each model of the book that is trained takes two steps of each kind in each layout, and its losses
 and parameters are those of one device. Where work is to be shared out, the compiled program shows
 that it was.
+
+Of the layouts, and of the rarer combinations, any two choices meet in a test. In
+`nox -s composition` any three do.
 """
 
 import contextlib
@@ -29,6 +32,7 @@ from snippets.models import adaptation, convolutions, layers, modules, real_mode
 from snippets.project import gpt
 from snippets.training import data_parallel, stages
 from snippets.training import sharded_parameters as page
+from tests.book import pairs
 
 DEVICES = jax.devices("cpu")
 ROWS, PARTS = 48, 3
@@ -346,6 +350,7 @@ def offered(name, how):
 
 
 PAIRS = [(name, how) for name in MODELS for how in STEPS if offered(name, how)]
+IN_LAYOUTS = [(*pair, layout) for pair in PAIRS for layout in LAYOUTS]
 
 
 @functools.cache
@@ -381,8 +386,11 @@ def test_each_model_takes_each_step_as_it_takes_the_plain_one(name, how):
         agree(run.params, plain.params, 0.02 * RATE)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS, ids=" ".join)
-@pytest.mark.parametrize(("name", "how"), PAIRS)
+def label(value):
+    return " ".join(value) if isinstance(value, tuple) else value
+
+
+@pytest.mark.parametrize(("name", "how", "layout"), pairs.covering(IN_LAYOUTS), ids=label)
 def test_each_layout_gives_what_one_device_gives(name, how, layout):
     if name == "equinox_cnn" and layout[1] == "explicit" and BROKEN:
         with pytest.raises(ValueError, match=r"Length of sharding.spec \(2\) must be equal"):
@@ -627,7 +635,7 @@ def rare_alone(name, how):
     return rare_run(name, how)
 
 
-@pytest.mark.parametrize(("name", "how", "shape"), RARE)
+@pytest.mark.parametrize(("name", "how", "shape"), pairs.covering(RARE))
 def test_rarer_combinations_give_what_one_device_gives(name, how, shape):
     sizes, names, kind = RARE_MESHES[shape]
     devices = DEVICES[: np.prod(sizes)]
@@ -644,3 +652,12 @@ def test_rarer_combinations_give_what_one_device_gives(name, how, shape):
     sharded = page.sharded_over(mesh, run[0])
     for leaf, sharding in zip(jax.tree.leaves(run[0]), jax.tree.leaves(sharded), strict=True):
         assert leaf.sharding.is_equivalent_to(sharding, leaf.ndim)
+
+
+@pytest.mark.parametrize("cases", [IN_LAYOUTS, RARE], ids=["layouts", "rare"])
+def test_any_two_choices_meet_in_a_test(cases):
+    chosen = pairs.covering(cases)
+    assert {*chosen} <= {*cases} and len(chosen) == len({*chosen})
+    for first, second in itertools.combinations(range(3), 2):
+        every, met = ({(case[first], case[second]) for case in some} for some in (cases, chosen))
+        assert met == every
