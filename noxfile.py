@@ -370,9 +370,13 @@ def compile_programs(session):
 
 @nox.session
 def tests(session):
-    """Run the tests. Arguments go to pytest."""
+    """Run the tests. Arguments go to pytest.
+
+    With --changed only those that a change reaches, since the branch left main.
+    """
     install(session, FRAMEWORKS, "docs", "tests")
-    session.run(*TEST, *session.posargs)
+    choose = ["python", "tests/changed.py"] if "--changed" in session.posargs else []
+    session.run(*choose, *TEST, *(word for word in session.posargs if word != "--changed"))
 
 
 @nox.session
