@@ -3,6 +3,7 @@
 import ast
 import atexit
 import contextlib
+import fcntl
 import gc
 import importlib
 import importlib.metadata
@@ -12,11 +13,11 @@ import pathlib
 import runpy
 import shutil
 import sys
-import tempfile
 
 import pytest
 
 from executed.source import code
+from tests import compiled_programs
 
 ROOT = pathlib.Path(__file__).parent.parent
 FRAMEWORKS = ("jax", "torch", "tensorflow")
@@ -38,7 +39,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 # What keeps threads from waiting on cores that other pages need, and other tests. It is there while
 # tests are imported, for what they start must find the environment as it was.
 WAITING = {}
-compiled = None
+compiled, well = None, False
 # The order in which tests import frameworks is theirs.
 for framework in runpy.run_path(str(ROOT / "conf.py"))["book_frameworks"].values():
     declared = framework.get("environment", {}).get("", {}) | framework.get("beside", {})
@@ -68,20 +69,25 @@ def missing_frameworks(test_file):
 
 
 def pytest_configure(config):
-    # One folder for all processes of a run, and gone after it.
+    # One folder for all processes of a run.
     global compiled
     if not hasattr(config, "workerinput"):
-        compiled = tempfile.TemporaryDirectory(prefix="jax-")
+        compiled = compiled_programs.Kept(ROOT / "build" / "compiled")
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node):
-    node.workerinput["compiled"] = compiled.name
+    node.workerinput["compiled"] = str(compiled.run)
+
+
+def pytest_sessionfinish(exitstatus):
+    global well
+    well = exitstatus == pytest.ExitCode.OK
 
 
 def pytest_unconfigure(config):
     if compiled is not None:
-        compiled.cleanup()
+        compiled.end(well)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -99,9 +105,9 @@ def pytest_collection_finish(session):
     for name in WAITING:
         os.environ.pop(name, None)
     if "jax" in sys.modules:
-        # What XLA has compiled once in a run it does not compile again, for the same program.
+        # What XLA has compiled once it does not compile again, for the same program.
         config, given = sys.modules["jax"].config, getattr(session.config, "workerinput", {})
-        config.update("jax_compilation_cache_dir", given.get("compiled") or compiled.name)
+        config.update("jax_compilation_cache_dir", given.get("compiled") or str(compiled.run))
         config.update("jax_persistent_cache_min_compile_time_secs", 0)
         config.update("jax_persistent_cache_min_entry_size_bytes", -1)
     # What the frameworks made when they were imported lives until the end; searched by each full
@@ -169,6 +175,29 @@ def raises_declared():
         pytest.fail(f"{target.__name__} did not raise the declared {error.__name__}")
 
     return check
+
+
+@pytest.fixture(scope="session")
+def made_once(tmp_path_factory, request):
+    """Return a function that has a folder filled once, for all processes of a run."""
+    root = tmp_path_factory.getbasetemp()
+    if hasattr(request.config, "workerinput"):
+        root = root.parent
+
+    def made(name, fill):
+        folder = root / name
+        with (root / f"{name}.lock").open("a+") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            lock.seek(0)
+            if not lock.read():
+                # Of one that could not be filled.
+                shutil.rmtree(folder, ignore_errors=True)
+                folder.mkdir()
+                fill(folder)
+                lock.write("made")
+        return folder
+
+    return made
 
 
 @pytest.fixture(scope="module")
