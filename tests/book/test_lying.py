@@ -1,16 +1,10 @@
 """No number makes a build red: the site is built from recordings whose times lie."""
 
 import json
-import pathlib
 import random
 import re
 import shutil
 
-import pytest
-
-from tests.book.test_recorded import run, without_frameworks  # noqa: F401
-
-ROOT = pathlib.Path(__file__).parents[2]
 KIND = "application/vnd.jax-measured.record+json"
 
 
@@ -41,20 +35,19 @@ def lie_about(recording):
     recording.write_text(json.dumps(notebook), "utf8")
 
 
-@pytest.fixture
-def recordings(tmp_path):
-    """Return a copy of the committed recordings in which all times lie."""
-    copy = tmp_path / "recorded"
-    shutil.copytree(ROOT / "docs" / "_recorded", copy)
-    for recording in sorted(copy.rglob("*.ipynb")):
+def test_the_site_is_built_from_recordings_that_lie(recorded_site, without_frameworks, tmp_path):
+    for name in ("doctrees", "html"):
+        shutil.copytree(recorded_site.folder / name, tmp_path / name)
+    # What is built from other recordings is built again.
+    for recording in sorted(recorded_site.recordings.rglob("*.ipynb")):
         if KIND in recording.read_text("utf8"):
             lie_about(recording)
-    return copy
-
-
-def test_the_site_is_built_from_recordings_that_lie(recordings, without_frameworks, tmp_path):  # noqa: F811
-    options = ["-W", "--keep-going", "-j", "3", "-c", ".", "-D", "book_recorded=1"]
-    options += ["-D", "book_search=0", "-D", f"book_recordings={recordings}"]
-    folders = ["-d", tmp_path / "doctrees", "docs", tmp_path / "html"]
-    done = run(["sphinx", *options, *map(str, folders)], without_frameworks)
+    done = without_frameworks("sphinx", *recorded_site.options(tmp_path))
     assert done.returncode == 0, re.findall(r".*(?:WARNING|ERROR).*", done.stdout)[:20]
+    again = [path for path in tmp_path.glob("html/*/*.html") if is_another(path, recorded_site)]
+    assert len(again) > 20
+
+
+def is_another(path, site):
+    """Say whether a page is not the one of the site that doesn't lie."""
+    return path.read_bytes() != (site.html / path.relative_to(path.parents[1])).read_bytes()

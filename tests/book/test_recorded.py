@@ -3,8 +3,6 @@
 import os
 import pathlib
 import re
-import subprocess
-import sys
 import zipfile
 
 import pytest
@@ -12,47 +10,15 @@ import yaml
 from selectolax.lexbor import LexborHTMLParser
 
 from executed.commands.record import PROCESSES
+from tests.book.conftest import ADDRESS
 
 ROOT = pathlib.Path(__file__).parents[2]
-ADDRESS = "https://book.example/en/"
 LINK = re.compile(r"\]\(([^()\s#]*)#?([^()\s]*)\)")
-FRAMEWORKS = ("jax", "jaxlib", "torch", "tensorflow", "sklearn")
-
-
-@pytest.fixture(scope="module")
-def without_frameworks(tmp_path_factory):
-    """Return an environment in which no framework can be imported."""
-    folder = tmp_path_factory.mktemp("nothing")
-    lines = [f"sys.modules[{name!r}] = None" for name in FRAMEWORKS]
-    (folder / "sitecustomize.py").write_text("\n".join(["import sys", *lines]))
-    paths = os.pathsep.join([str(folder), str(ROOT / "docs" / "_ext")])
-    return os.environ | {"PYTHONPATH": paths, "BOOK_ADDRESS": ADDRESS}
-
-
-@pytest.fixture(scope="module")
-def built(without_frameworks, tmp_path_factory):
-    """Build the site from recordings; return the finished process and the folder."""
-    folder = tmp_path_factory.mktemp("site")
-    options = ["-W", "--keep-going", "-j", "3", "-c", "."]
-    options += ["-D", "book_recorded=1", "-D", "book_search=0"]
-    folders = ["-d", str(folder / "doctrees"), "docs", str(folder / "html")]
-    return run(["sphinx", *options, *folders], without_frameworks), folder / "html"
-
-
-def run(command, environment):
-    return subprocess.run(
-        [sys.executable, "-m", *command],
-        cwd=ROOT,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
 
 
 @pytest.fixture(scope="module")
 def listed(without_frameworks):
-    return run(["executed.commands.list_recordings"], without_frameworks)
+    return without_frameworks("executed.commands.list_recordings")
 
 
 def test_the_recordings_of_the_cpu_are_current(listed):
@@ -76,11 +42,10 @@ def test_what_was_recorded_of_a_page_goes_with_it(listed):
     assert not [line for line in listed.stdout.splitlines() if gone in line]
 
 
-def test_the_site_is_built_from_recordings_without_any_framework(built):
-    process, site = built
-    assert process.returncode == 0, process.stdout
-    assert "executed" not in process.stdout
-    page = (site / "learn" / "tracing.html").read_text("utf8")
+def test_the_site_is_built_from_recordings_without_any_framework(recorded_site):
+    assert recorded_site.returncode == 0, recorded_site.stdout
+    assert "executed" not in recorded_site.stdout
+    page = (recorded_site.html / "learn" / "tracing.html").read_text("utf8")
     assert "Array(" in page
     assert "Recorded 20" in page
 
@@ -120,9 +85,8 @@ def _around(pattern, text):
     return found
 
 
-def test_no_page_shows_what_belongs_on_none(built):
-    _, site = built
-    found = []
+def test_no_page_shows_what_belongs_on_none(recorded_site):
+    site, found = recorded_site.html, []
     for path in sorted(site.rglob("*.html")):
         name = path.relative_to(site).as_posix()
         found += [f"{name}: {text}" for text in unwanted(path.read_text("utf8"))]
@@ -157,9 +121,9 @@ def test_the_page_on_method_says_in_how_many_processes_pages_are_recorded():
 
 
 @pytest.fixture(scope="module")
-def skill(built):
+def skill(recorded_site):
     """Return {path: text} of the files of the Agent Skill."""
-    archive = zipfile.ZipFile(built[1] / "jax-measured.zip")
+    archive = zipfile.ZipFile(recorded_site.html / "jax-measured.zip")
     found = {name: archive.read(name).decode("utf8") for name in archive.namelist()}
     assert all(name.startswith("jax-measured/") for name in found)
     return {name.removeprefix("jax-measured/"): text for name, text in found.items()}
@@ -176,8 +140,10 @@ def test_the_skill_has_the_head_and_the_sizes_that_programs_expect(skill):
     assert {name: len(each) for name, each in skill.items() if len(each) >= 70_000} == {}
 
 
-def test_a_link_of_the_skill_leads_to_a_file_beside_it_or_to_a_page_of_the_site(skill, built):
-    site, wrong = built[1], []
+def test_a_link_of_the_skill_leads_to_a_file_beside_it_or_to_a_page_of_the_site(
+    skill, recorded_site
+):
+    site, wrong = recorded_site.html, []
     for name, text in skill.items():
         text = re.sub(r"^(`{3,}).*?^\1|`[^`\n]*`", "", text, flags=re.DOTALL | re.MULTILINE)
         for target, anchor in LINK.findall(text):
