@@ -307,8 +307,8 @@ def torch_gradients(policy, value, moves):
         linear = [part for part in module if hasattr(part, "weight")]
         return [
             {
-                "kernel": np.array(part.weight.grad.T),
-                "bias": np.array(part.bias.grad),
+                "kernel": part.weight.grad.T.numpy(),
+                "bias": part.bias.grad.numpy(),
             }
             for part in linear
         ]

@@ -30,7 +30,9 @@ def test_the_accelerations_solve_lagranges_equations(xp):
         if xp is torch:
             motion = torch.tensor(motion)
         found = agents.accelerations(motion, 10.0, xp)
-        np.testing.assert_allclose(found, lagrange(np.array(motion), 10.0), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(
+            found, lagrange(np.asarray(motion.tolist()), 10.0), rtol=1e-4, atol=1e-5
+        )
 
 
 @pytest.mark.parametrize("action", [0, 1])
