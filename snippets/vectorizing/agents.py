@@ -34,8 +34,8 @@ def accelerations(motion, force, xp=jnp):
     sine, cosine, mass = xp.sin(angle), xp.cos(angle), CART + POLE
     push = (force + POLE * HALF * spin**2 * sine) / mass
     inertia = HALF * (4 / 3 - POLE * cosine**2 / mass)
-    turn = (GRAVITY * sine - cosine * push) / inertia
-    return push - POLE * HALF * turn * cosine / mass, turn
+    angular = (GRAVITY * sine - cosine * push) / inertia
+    return push - POLE * HALF * angular * cosine / mass, angular
 
 
 def first_state(key):
@@ -47,16 +47,14 @@ def first_state(key):
 def step(key, state, action):
     """Push the cart left (0) or right (1); return a state and a move.
 
-    If the episode ends, the state is the first of the next episode. The
-    move has the observations before and after the push, and how it ended.
+    If the episode ends, the state is the first of the next episode.
     ValueError where the state is of several environments.
     """
-    x = state["motion"]
+    x, time = state["motion"], state["time"] + 1
     if x.shape != (4,):
         raise ValueError(f"motion is {x.shape}, not (4,): use jax.vmap")
     cart, pole = accelerations(x, FORCE * (2 * action - 1))
     after = x + SECONDS * jnp.stack([x[1], cart, x[3], pole])
-    time = state["time"] + 1
     fell = (abs(after[0]) > 2.4) | (abs(after[2]) > jnp.radians(12))
     late = ~fell & (time == LIMIT)
     state = jax.tree.map(
@@ -151,18 +149,17 @@ def take_minibatch(state, batch):
 def improve(state, key, steps=128, epochs=4, size=256):
     """Roll out, train on shuffled minibatches, and count what ended.
 
-    `state` is params, opt_state and the states of n environments. Returns
-    a new one, the number of ended episodes, and the sum of their lengths.
+    `state` is params, opt_state and the states of n environments. Also
+    returns the number of ended episodes, and the sum of their lengths.
     ValueError where `size` doesn't divide steps * n.
     """
-    params, opt_state, states = state
     keys = jax.random.split(key, epochs + 1)
-    states, moves = rollout(keys[0], params, states, steps)
+    states, moves = rollout(keys[0], state[0], state[2], steps)
     rows = moves["reward"].size
     if rows % size:
         raise ValueError(f"{rows} moves do not divide into rows of {size}")
     flat = jax.tree.map(
-        lambda x: x.reshape(rows, *x.shape[2:]), judged(params, moves)
+        lambda x: x.reshape(rows, *x.shape[2:]), judged(state[0], moves)
     )
 
     def epoch(trained, key):
@@ -170,7 +167,7 @@ def improve(state, key, steps=128, epochs=4, size=256):
         batches = jax.tree.map(lambda x: x[order], flat)
         return lax.scan(take_minibatch, trained, batches)
 
-    trained, _ = lax.scan(epoch, (params, opt_state), keys[1:])
+    trained, _ = lax.scan(epoch, state[:2], keys[1:])
     ended = moves["terminated"] | moves["truncated"]
     lengths = jnp.where(ended, moves["time"], 0)
     return (*trained, states), (ended.sum(), lengths.sum())
@@ -318,5 +315,5 @@ def torch_gradients(policy, value, moves):
 
 def largest_error(found, expected):
     """Return the largest difference, relative to the largest element."""
-    found, expected = np.array(found), np.array(expected)
+    found, expected = np.asarray(found), np.asarray(expected)
     return float(abs(found - expected).max() / abs(expected).max())

@@ -1,0 +1,108 @@
+"""Exported programs in JAX, in TensorFlow without JAX, and in C++ by PJRT."""
+
+import importlib.util
+import pathlib
+import shutil
+import subprocess
+
+import jax
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from snippets.models import deploying
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+SOURCE = deploying.HELPERS + deploying.COMPILE + deploying.BUFFERS + deploying.MAIN
+PLUGIN = importlib.util.find_spec("lammps_jax_pjrt_cpu")
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5])
+def test_a_program_read_from_a_file_returns_the_same(rows):
+    x = np.random.default_rng(rows).normal(size=(rows, 3)).astype(np.float32)
+    for f in deploying.score, deploying.cholesky_diagonal:
+        np.testing.assert_allclose(deploying.through_file(f, x).call(x), f(x), rtol=1e-6)
+    expected = jax.grad(lambda x: deploying.score(x).sum())(x)
+    program = deploying.through_file(deploying.score, x, vjp_order=1)
+    found = jax.grad(lambda x: program.call(x).sum())(x)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("f", "said"),
+    [
+        (deploying.called_back, "NotImplementedError: serialization of host_callbacks"),
+        (deploying.named, "ValueError: Cannot serialize PyTreeDef"),
+        (lambda x: (jax.debug.print("{}", x), x)[1], "NotImplementedError: serialization of host"),
+        (deploying.score, "works"),
+    ],
+)
+def test_what_export_refuses(f, said):
+    assert deploying.outcome(deploying.through_file, f, X).startswith(said)
+
+
+def test_a_gradient_must_be_exported():
+    program = deploying.through_file(deploying.score, X)
+    assert deploying.outcome(jax.grad(lambda x: program.call(x).sum()), X) == (
+        "ValueError: No VJP is available"
+    )
+
+
+def test_tensorflow_runs_a_saved_model_without_jax(tmp_path):
+    deploying.save_model(deploying.score, (2, 3), tmp_path)
+    found, imported = deploying.in_tensorflow(tmp_path, X)
+    np.testing.assert_allclose(found, deploying.score(X), atol=1e-6)
+    assert not imported
+
+
+@pytest.mark.parametrize(
+    ("f", "shape"), [(deploying.score, (None, 3)), (deploying.cholesky_diagonal, (2, 3))]
+)
+def test_tensorflow_runs_or_refuses_custom_calls_but_is_never_wrong(f, shape, tmp_path):
+    try:
+        found = deploying.loaded(f, shape, tmp_path, X)
+    except tf.errors.InvalidArgumentError as error:
+        assert "custom_call" in str(error) or "lapack" in str(error)
+    else:
+        np.testing.assert_allclose(found, f(X), rtol=1e-5)
+
+
+def test_a_saved_model_has_no_callbacks(tmp_path):
+    with pytest.raises(NotImplementedError, match="host_callbacks"):
+        deploying.save_model(deploying.called_back, (2, 3), tmp_path)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    if not shutil.which("c++"):
+        pytest.skip("needs a C++ compiler")
+    return deploying.build(SOURCE, tmp_path_factory.mktemp("pjrt"))
+
+
+def called(run, plugin, f, x, path):
+    deploying.write_program(f, x, path)
+    return subprocess.run([run, plugin, path], capture_output=True, text=True, check=False)
+
+
+def test_the_cpp_program_says_that_the_plugin_is_missing(run, tmp_path):
+    ended = called(run, "missing.so", deploying.score, X, tmp_path / "score.bin")
+    assert ended.returncode == 1
+    assert "missing.so: cannot open" in ended.stderr
+
+
+@pytest.mark.skipif(not PLUGIN, reason="needs pip install --no-deps lammps-jax-pjrt-cpu")
+def test_the_cpp_program_runs_stablehlo(run, tmp_path):
+    plugin = pathlib.Path(PLUGIN.origin).parent / "pjrt_c_api_cpu_plugin.so"
+    path = tmp_path / "program.bin"
+    ended = called(run, plugin, deploying.score, X, path)
+    found = np.array(ended.stdout.split(), np.float32)
+    np.testing.assert_allclose(found, deploying.score(X), atol=1e-5)
+    opened = jax.export.symbolic_shape("b, 3")
+    opened = jax.ShapeDtypeStruct(opened, np.float32)
+    for f, x, said in (
+        (deploying.score, opened, "Failed after pipeline-start"),
+        (deploying.cholesky_diagonal, X, "No FFI handler registered for lapack_spotrf_ffi"),
+    ):
+        ended = called(run, plugin, f, x, path)
+        assert ended.returncode == 1
+        assert said in ended.stderr
