@@ -185,9 +185,14 @@ def how_it_ended(status):
 
 
 def require_statuses(finished, statuses=None):
-    """Raise RuntimeError, with all outputs, unless all ended as expected."""
-    if [process.status for process in finished] != list(
-        statuses or [0] * len(finished)
+    """Raise RuntimeError, with all outputs, unless all ended as expected.
+
+    Where `...` is expected, any status is.
+    """
+    expected = statuses or [0] * len(finished)
+    if any(
+        status not in (..., process.status)
+        for process, status in zip(finished, expected, strict=True)
     ):
         outputs = [
             f"process {n}: {how_it_ended(s)}\n{t}" for n, s, t in finished
@@ -213,7 +218,8 @@ def launch(
     and `variables(port, count, number)` are in its environment. Raises
     RuntimeError unless all end with status 0, or with `statuses`, within
     `limit` seconds. Those whose status is None are stopped, once they have
-    written what matches the pattern `until` and all others have ended.
+    written what matches the pattern `until` and all others have ended. Those
+    whose status is `...` may end in any way, and are stopped with the others.
     """
     commands, environments = [], []
     with reserved_port() as port, scratch_folder() as folder:
@@ -229,9 +235,8 @@ def launch(
             commands.append([sys.executable, path])
             environments.append(environment)
         grace = limit if statuses else 2
-        patterns = [
-            until if status is None else None for status in statuses or ()
-        ]
+        wanted = {None: until, ...: ""}
+        patterns = [wanted.get(status) for status in statuses or ()]
         finished = run_together(
             commands, environments, folder, limit, grace, patterns
         )

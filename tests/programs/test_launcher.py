@@ -128,6 +128,22 @@ def test_that_time_is_short_unless_the_failure_was_expected(monkeypatch):
     assert asked == [2, 300]
 
 
+def ending_program(address, count, number):
+    import time
+
+    if number == 0:
+        time.sleep(600)
+    raise SystemExit(3 * number)
+
+
+def test_some_may_end_in_any_way_or_are_stopped_with_the_others():
+    finished = launcher.launch(ending_program, count=3, statuses=[..., ..., 6])
+    assert finished[0].status is None
+    assert finished[1].status in (None, 3)
+    with pytest.raises(RuntimeError, match="process 2: exit status 6"):
+        launcher.launch(ending_program, count=3, statuses=[..., ..., 0])
+
+
 def test_a_success_that_was_to_be_a_failure_is_an_error():
     with pytest.raises(RuntimeError, match="process 0: exit status 0"):
         launcher.launch(quick_program, count=1, statuses=[7])
