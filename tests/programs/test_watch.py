@@ -344,7 +344,7 @@ kind.block_until_ready = lambda array: wait(array) if array.ndim < 2 or ended.wa
 """
 
 
-@pytest.mark.parametrize("name", ["slow", "fast", "lesson", "lesson_fast"])
+@pytest.mark.parametrize("name", ["slow", "fast", "lesson", "lesson_fast", "starved"])
 def test_pages_show_what_is_said_of_their_programs(watch, name):
     text = (SHOWN / f"{name}.py").read_text("utf8")
     if name == "slow":
