@@ -43,7 +43,7 @@ def test_the_elastic_iterator_has_the_same_order_and_one_state():
 def test_the_position_of_two_processes_is_not_one_of_a_single_process(tmp_path):
     (tmp_path / "process_0-of-2.json").write_text('{"next_index": 3}')
     iterator = iter(in_order().to_iter_dataset())
-    with pytest.raises(ValueError, match="process_0-of-1.json does not exist"):
+    with pytest.raises(ValueError, match=r"process_0-of-1\.json does not exist"):
         grain.checkpoint.CheckpointHandler().restore(tmp_path, iterator)
 
 
