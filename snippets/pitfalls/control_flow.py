@@ -113,7 +113,7 @@ def log_gradients(x):
     """Return what the gradient of `safe_log` multiplies, for floats `x`: (n,).
 
     Three rows of n: 1 where the logarithm is selected, else 0; its derivative;
-    and the product of both, the gradient.
+    and both multiplied: the gradient.
     """
     selected = (x > 0).astype(x.dtype)
     derivative = jax.vmap(jax.grad(jnp.log))(x)

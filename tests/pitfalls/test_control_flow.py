@@ -193,9 +193,9 @@ def test_a_limit_that_is_too_low_is_reached():
     assert control_flow.root(1.0, limit=3)[1] == 0
 
 
-def test_the_gradient_of_a_where_is_the_product_of_selection_and_derivative():
+def test_the_gradient_of_a_where_multiplies_selection_and_derivative():
     x = jnp.array([0.0, 0.5, 2.0])
-    selected, derivative, product = control_flow.log_gradients(x)
+    selected, derivative, gradient = control_flow.log_gradients(x)
     np.testing.assert_array_equal(selected, [0, 1, 1])
     np.testing.assert_array_equal(derivative, [np.inf, 2, 0.5])
-    np.testing.assert_array_equal(product, jax.vmap(jax.grad(control_flow.safe_log))(x))
+    np.testing.assert_array_equal(gradient, jax.vmap(jax.grad(control_flow.safe_log))(x))

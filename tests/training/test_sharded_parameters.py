@@ -182,7 +182,7 @@ def over_both_axes(mesh, tree):
 
 
 @pytest.mark.parametrize("spec", [jax.P("machines"), jax.P(None, ("machines", "data"))])
-def test_by_hand_parameters_are_sharded_over_data_alone(spec):
+def test_parameters_sharded_over_another_axis_are_refused_by_hand(spec):
     with pytest.raises(ValueError, match='shard parameters over "data" alone'):
         page.gradient_by_hand(LOSS, [spec], ("machines", "data"))
 
