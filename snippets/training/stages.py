@@ -99,53 +99,91 @@ def attention(query, key, value, causal=False):
     return jax.nn.softmax(scores_of(query, key, causal)) @ value
 
 
-def add_block(query, causal, state, iteration):
+def same_segment(scores, ids, key_ids):
+    """Return scores (..., queries, keys), -inf between different segments.
+
+    The ids have shape (time,) or (batch, time); None masks nothing.
+    """
+    if ids is None:
+        return scores
+    same = ids[..., :, None] == key_ids[..., None, :]
+    between = (1,) * (scores.ndim - same.ndim)
+    same = same.reshape(*same.shape[:-2], *between, *same.shape[-2:])
+    return jnp.where(same, scores, -jnp.inf)
+
+
+def add_block(query, ids, causal, state, iteration):
     """Add one block of keys and values, and pass it to the next device."""
-    key, value, top, total, found = state
+    (key, value, key_ids), top, total, found = state
     devices, own = jax.lax.axis_size("time"), jax.lax.axis_index("time")
     behind = (own - (own - iteration) % devices) * query.shape[-2]
     scores = scores_of(query, key, causal, behind)
+    scores = same_segment(scores, ids, key_ids)
     new_top = jnp.maximum(top, scores.max(axis=-1, keepdims=True))
     exps, before = jnp.exp(scores - new_top), jnp.exp(top - new_top)
     total = before * total + exps.sum(axis=-1, keepdims=True)
     found = before * found + exps @ value
     ring = [(n, (n + 1) % devices) for n in range(devices)]
-    key, value = jax.lax.ppermute((key, value), "time", ring)
-    return (key, value, new_top, total, found), None
+    block = jax.lax.ppermute((key, value, key_ids), "time", ring)
+    return (block, new_top, total, found), None
 
 
-def attend_in_ring(query, key, value, causal):
+def grouped(query, key, value):
+    """Return the arrays, with an axis for query heads that share a key head.
+
+    ValueError where heads (axis -3) do not divide.
+    """
+    heads, groups = query.shape[:-2], key.shape[:-2]
+    if heads == groups:
+        return query, key, value
+    if len(heads) != 2 or heads[0] != groups[0] or heads[1] % groups[1]:
+        raise ValueError(f"queries have heads {heads}, and keys {groups}")
+    query = query.reshape(*groups, -1, *query.shape[2:])
+    return query, key[:, :, None], value[:, :, None]
+
+
+def attend_in_ring(query, key, value, ids, causal):
     """Return `attention` of own queries, while keys and values go round."""
+    shape = *query.shape[:-1], value.shape[-1]
+    query, key, value = grouped(query, key, value)
     sums = jnp.promote_types(query.dtype, jnp.float32)
     top = jnp.full_like(query[..., :1], -jnp.inf, sums)
     found = jnp.zeros_like(top * value[..., :1, :])
-    start = key, value, top, jnp.zeros_like(top), found
-    step = jax.checkpoint(functools.partial(add_block, query, causal))
+    start = (key, value, ids), top, jnp.zeros_like(top), found
+    step = jax.checkpoint(functools.partial(add_block, query, ids, causal))
     count = jnp.arange(jax.lax.axis_size("time"))
     (*_, total, found), _ = jax.lax.scan(step, start, count)
-    return (found / total).astype(query.dtype)
+    return (found / total).astype(query.dtype).reshape(shape)
 
 
-def ring_attention(query, key, value, causal=False, batch_axis=None):
+def ring_attention(
+    query, key, value, causal=False, batch_axis=None, segment_ids=None
+):
     """Return `attention`, of which each device has some positions.
 
     Arrays (time, width), (batch, time, width) or (batch, heads, time, width)
-    are sharded over the axis "time" of the mesh: ValueError where it does
-    not divide. Keys and values go round in a ring (Liu et al. 2023). Where
-    the batch is sharded over another axis of the mesh, that is the
-    `batch_axis`. Sums have at least float32, the result the query's dtype.
+    are sharded over the axis "time" of the mesh, as are the `segment_ids`,
+    int (time,) or (batch, time): ValueError where it does not divide. Keys and values go round in a ring (Liu et al. 2023). They may
+    have fewer heads, each for as many query heads in a row. A position sees
+    only its own segment. Where the batch is sharded over another axis of the
+    mesh, that is the `batch_axis`. Sums have at least float32, the result the
+    query's dtype.
     """
     queries, keys = query.shape[-2], key.shape[-2]
-    if causal and queries != keys:
+    if (causal or segment_ids is not None) and queries != keys:
         raise ValueError(
-            f"{queries} queries and {keys} keys: causal attention needs one "
-            "of each for a position"
+            f"{queries} queries and {keys} keys: causal attention and "
+            "segments need one of each for a position"
         )
     spec = jax.P(*(batch_axis, None)[: query.ndim - 2], "time")
-    attend = functools.partial(attend_in_ring, causal=causal)
-    return jax.shard_map(attend, in_specs=spec, out_specs=spec)(
-        query, key, value
-    )
+    of_ids = None
+    if segment_ids is not None:
+        of_ids = jax.P(*(batch_axis, "time")[-segment_ids.ndim :])
+    return jax.shard_map(
+        functools.partial(attend_in_ring, causal=causal),
+        in_specs=(spec, spec, spec, of_ids),
+        out_specs=spec,
+    )(query, key, value, segment_ids)
 
 
 def chosen(gate, x, top_k=1):
