@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from snippets.compiled.kernels import whole_blocks
+from snippets.training.stages import ring_attention
 
 
 def near(queries, keys, causal, window):
@@ -58,7 +59,7 @@ def segments_or_zeros(query, key, value, segment_ids):
             "queries, as (batch, time, heads, width)"
         )
     if segment_ids is None:
-        return jnp.zeros(shape, int)
+        return jnp.zeros_like(query[:, :, 0, 0], int)
     if segment_ids.shape != shape:
         raise ValueError(
             f"segment_ids of shape {segment_ids.shape}: pass one for each "
@@ -201,3 +202,22 @@ def temporaries(attend, length, shards=None):
         .temp_size_in_bytes
         for program in programs
     ]
+
+
+def in_ring(query, key, value, causal=False, segment_ids=None):
+    """Return `ring_attention` of arrays (batch, time, heads, width)."""
+    heads = [jnp.moveaxis(x, 2, 1) for x in (query, key, value)]
+    found = ring_attention(*heads, causal, segment_ids=segment_ids)
+    return jnp.moveaxis(found, 1, 2)
+
+
+def with_gradients(attend, *qkv):
+    """Return attention, and the gradients of the sum of its sines."""
+
+    def loss(*qkv):
+        found = attend(*qkv)
+        return jnp.sum(jnp.sin(found)), found
+
+    gradient = jax.grad(loss, (0, 1, 2), has_aux=True)
+    grads, found = jax.jit(gradient)(*qkv)
+    return found, *grads

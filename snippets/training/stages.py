@@ -163,11 +163,12 @@ def ring_attention(
 
     Arrays (time, width), (batch, time, width) or (batch, heads, time, width)
     are sharded over the axis "time" of the mesh, as are the `segment_ids`,
-    int (time,) or (batch, time): ValueError where it does not divide. Keys and values go round in a ring (Liu et al. 2023). They may
-    have fewer heads, each for as many query heads in a row. A position sees
-    only its own segment. Where the batch is sharded over another axis of the
-    mesh, that is the `batch_axis`. Sums have at least float32, the result the
-    query's dtype.
+    int (time,) or (batch, time): ValueError where it does not divide. Keys
+    and values go round in a ring (Liu et al. 2023). They may have fewer
+    heads, each for as many query heads in a row. A position sees only its own
+    segment. Where the batch is sharded over another axis of the mesh, that is
+    the `batch_axis`. Sums have at least float32, the result the query's
+    dtype.
     """
     queries, keys = query.shape[-2], key.shape[-2]
     if (causal or segment_ids is not None) and queries != keys:

@@ -138,6 +138,33 @@ def test_attention_in_a_ring_is_attention(axes, shape, leading, axis_type, dtype
     close(gradient, jax.grad(loss)(key), dtype)
 
 
+@pytest.mark.parametrize(
+    ("axes", "shape", "of_row"), [("time", (4,), False), ("data time", (2, 4), True)]
+)
+def test_a_ring_with_segments_and_fewer_key_heads(axes, shape, of_row, axis_type):
+    query, key, value = jax.random.normal(jax.random.key(2), (3, 2, 4, 32, 16))
+    key, value = key[:, :2], value[:, :2]
+    ids = np.repeat([0, 1, 2], [5, 17, 10])
+    if of_row:
+        ids = np.stack([ids, ids[::-1]])
+    batch_axis = "data" if "data" in axes else None
+    spec = jax.P(*(batch_axis, "time")[-ids.ndim :])
+
+    def ring(query, key, value, ids):
+        return stages.ring_attention(query, key, value, True, batch_axis, ids)
+
+    with mesh(axes, shape, axis_type):
+        sharded = jax.device_put([query, key, value], jax.P(batch_axis, None, "time"))
+        found = jax.jit(ring)(*sharded, jax.device_put(ids, spec))
+    same = ids[..., :, None] == ids[..., None, :]
+    expected = jax.nn.dot_product_attention(
+        *(jnp.moveaxis(each, 1, 2) for each in (query, key, value)),
+        mask=jnp.array(same.reshape(-1, 1, 32, 32)),
+        is_causal=True,
+    )
+    close(found, jnp.moveaxis(expected, 2, 1))
+
+
 def test_the_formula_is_the_attention_of_jax():
     query, key, value = jax.random.normal(jax.random.key(2), (3, 2, 32, 3, 16))
     heads = [jnp.moveaxis(each, 1, 2) for each in (query, key, value)]
