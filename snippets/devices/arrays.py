@@ -183,14 +183,6 @@ def sum_once(w, batches):
 
 
 @jax.jit
-def two_matmuls(x, up, down):
-    """Return tanh(x @ up) @ down, features sharded over an automatic axis."""
-    up = lax.with_sharding_constraint(up, P(None, "model"))
-    down = lax.with_sharding_constraint(down, P("model"))
-    return jnp.tanh(x @ up) @ down
-
-
-@jax.jit
 @jax.shard_map(axis_names={"x"}, in_specs=P("x"), out_specs=P())
 def total_by_hand(x):
     """Return the sum of each column; along "y" the compiler shards it."""

@@ -297,32 +297,6 @@ def test_unreduced_gradients_are_added_up_once():
     assert str(jax.typeof(unreduced + unreduced)) == "float32[16,8]{U:x}"
 
 
-@pytest.mark.parametrize("kind", [jax.sharding.AxisType.Explicit, jax.sharding.AxisType.Auto])
-def test_features_on_an_automatic_axis(kind):
-    kinds = kind, jax.sharding.AxisType.Auto
-    mesh = jax.make_mesh((4, 2), ("data", "model"), kinds, devices=jax.devices("cpu"))
-    up, down = np.sin(np.arange(512.0, dtype="f").reshape(2, 16, 16))
-    with jax.set_mesh(mesh):
-        x = jax.device_put(X, jax.NamedSharding(mesh, jax.P("data")))
-        found = arrays.two_matmuls(x, up, down)
-        assert collectives(arrays.two_matmuls, x, up, down) == {"all-reduce": 1}
-        program = arrays.two_matmuls.lower(x, up, down).compile()
-    np.testing.assert_allclose(found, np.tanh(X @ up) @ down, rtol=1e-4, atol=1e-4)
-    # A device has two rows, and half of the features in between.
-    assert "f32[2,8]" in program.as_text()
-
-
-def test_each_kind_of_axis_has_its_function():
-    kinds = jax.sharding.AxisType.Explicit, jax.sharding.AxisType.Auto
-    mesh = jax.make_mesh((4, 2), ("data", "model"), kinds, devices=jax.devices("cpu"))
-    with jax.set_mesh(mesh):
-        x = jax.device_put(X, jax.P("data"))
-        with pytest.raises(ValueError, match="can only refer to Auto axes of the mesh"):
-            jax.lax.with_sharding_constraint(x, jax.P("data"))
-        with pytest.raises(ValueError, match="cannot contain axis names that are of type Auto"):
-            jax.reshard(x, jax.P(None, "model"))
-
-
 @pytest.mark.usefixtures("mesh")
 def test_manual_along_one_axis():
     total = arrays.total_by_hand(jax.device_put(X, jax.P("x", "y")))
