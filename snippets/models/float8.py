@@ -63,9 +63,6 @@ def linear_8_backward(of_gradient, kept, g):
     return matmul_8(g, weights.T, mixed), of_weights
 
 
-linear_8.defvjp(linear_8_forward, linear_8_backward)
-
-
 def unscaled_8(x, weights):
     """Return x @ weights from float8_e4m3fn without a scale, in float32.
 
@@ -118,7 +115,7 @@ def counted_in(dtype, add, parts, part=0.01):
 
 
 def rounded_by_chance(x, dtype, key):
-    """Return float32 x in a shorter dtype, rounded up or down at random.
+    """Return float32 x in a dtype of fewer bits, rounded up or down at random.
 
     The probabilities make the mean exact, if |x| is at most the largest
     number of the dtype; beyond it, that number is returned. The dtype has at

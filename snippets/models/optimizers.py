@@ -49,8 +49,8 @@ def kernels(params):
     """Say of each leaf whether it is a kernel: a weight with several axes."""
 
     def is_kernel(name, leaf):
-        own = name.split(".")[-1]
-        return own.startswith(("kernel", "weight")) and leaf.ndim > 1
+        named = name.split(".")[-1].startswith(("kernel", "weight"))
+        return named and leaf.ndim > 1
 
     return jax.tree.map(is_kernel, by_name(str)(params), params)
 

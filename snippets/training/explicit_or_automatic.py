@@ -184,11 +184,11 @@ def reshard_mixed(x):
 
 
 def along(spec, axes):
-    """Return the part of a spec that is along those axes of the mesh.
+    """Return a spec without the axes of the mesh that are not among those.
 
     ValueError where one entry has others as well: their order would be lost.
     """
-    parts = []
+    entries = []
     for entry in spec:
         names = (entry,) if isinstance(entry, str) else entry or ()
         kept = tuple(name for name in names if name in axes)
@@ -197,8 +197,8 @@ def along(spec, axes):
                 f"{names} shard one axis of the array, and are of two kinds: "
                 "give it axes of one kind"
             )
-        parts.append(kept or None)
-    return jax.P(*parts)
+        entries.append(kept or None)
+    return jax.P(*entries)
 
 
 @jax.jit(static_argnames="spec")

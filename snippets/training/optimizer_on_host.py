@@ -60,8 +60,8 @@ def memory_of(aval):
     return "host" if is_host else "device"
 
 
-def copied(jaxpr):
-    """Return the bytes that a traced function copies to each memory.
+def brought(jaxpr):
+    """Return the bytes that a traced function moves to each memory.
 
     On explicit axes, they are those of one device.
     """
@@ -73,7 +73,7 @@ def copied(jaxpr):
                 size = math.prod(shape) * value.aval.dtype.itemsize
                 total[memory_of(value.aval)] += size
         for inner in inner_jaxprs(equation):
-            total += copied(inner)
+            total += brought(inner)
     return total
 
 

@@ -212,23 +212,27 @@ def folded(stats, number):
     )
 
 
-def with_keys_of(stats, other):
-    """Return statistics with the keys of another pytree of their structure."""
-    return jax.tree.map(lambda x, y: y if is_key(x) else x, stats, other)
+def with_next_keys(new, stats, axes):
+    """Return new statistics, with keys for the next step of all devices."""
+    later = folded(stats, jax.lax.axis_size(axes))
+    return jax.tree.map(lambda x, y: y if is_key(x) else x, new, later)
+
+
+def check_specs(specs):
+    """Raise ValueError where a spec shards over another axis than "data"."""
+    for spec in jax.tree.leaves(specs):
+        if set(spec) - {None, "data"}:
+            raise ValueError(f'{spec}: shard parameters over "data" alone')
 
 
 def gradient_by_hand(loss, specs, axes=("data",)):
     """Return a gradient that gathers parameters and scatters gradients.
 
-    `specs` has a spec for each parameter, sharded over "data" or not. The
-    batch is sharded by rows over all `axes` of the mesh. Typed keys in the
-    statistics are other ones on each device, and in the next step. ValueError
-    where parameters are sharded over another axis, or statistics come from the
-    rows of a device, as those of batch norm do.
+    `specs` shards each parameter over "data" or not, the batch is sharded by
+    rows over all `axes`. Keys in the statistics differ between devices and
+    steps. ValueError for other specs, and statistics of a device's rows.
     """
-    for spec in jax.tree.leaves(specs):
-        if set(spec) - {None, "data"}:
-            raise ValueError(f'{spec}: shard parameters over "data" alone')
+    check_specs(specs)
 
     def of_all(params, stats, batch):
         for axis in set(axes) - {"data"}:
@@ -236,8 +240,7 @@ def gradient_by_hand(loss, specs, axes=("data",)):
         own = folded(stats, jax.lax.axis_index(axes))
         total, (count, new) = loss(gather(params, specs), own, batch)
         total, count = jax.lax.psum((total, count), axes)
-        later = folded(stats, jax.lax.axis_size(axes))
-        return total, (count, with_keys_of(new, later))
+        return total, (count, with_next_keys(new, stats, axes))
 
     def gradient(params, stats, batch):
         return jax.shard_map(

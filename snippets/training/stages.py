@@ -156,6 +156,16 @@ def attend_in_ring(query, key, value, ids, causal):
     return (found / total).astype(query.dtype).reshape(shape)
 
 
+def check_positions(query, key, same):
+    """Raise ValueError where queries and keys lack the `same` positions."""
+    queries, keys = query.shape[-2], key.shape[-2]
+    if same and queries != keys:
+        raise ValueError(
+            f"{queries} queries and {keys} keys: causal attention and "
+            "segments need one of each for a position"
+        )
+
+
 def ring_attention(
     query, key, value, causal=False, batch_axis=None, segment_ids=None
 ):
@@ -170,12 +180,7 @@ def ring_attention(
     the `batch_axis`. Sums have at least float32, the result the query's
     dtype.
     """
-    queries, keys = query.shape[-2], key.shape[-2]
-    if (causal or segment_ids is not None) and queries != keys:
-        raise ValueError(
-            f"{queries} queries and {keys} keys: causal attention and "
-            "segments need one of each for a position"
-        )
+    check_positions(query, key, causal or segment_ids is not None)
     spec = jax.P(*(batch_axis, None)[: query.ndim - 2], "time")
     of_ids = None
     if segment_ids is not None:

@@ -85,7 +85,7 @@ def test_the_copies_are_the_state_there_and_back():
         params = jax.device_put(first_params(), sharded_over(mesh, first_params()))
         batch = jax.device_put(DATA[0], jax.P("data"))
         jaxpr = step.trace(params, {}, state, batch).jaxpr
-        found = optimizer_on_host.copied(jaxpr.jaxpr)
+        found = optimizer_on_host.brought(jaxpr.jaxpr)
     # Two averages of both kernels and the bias on four devices, and the count.
     once = 4 * 2 * (8 * 16 + 16 * 8 + 8) // 4 + 4
     assert found == {"device": once, "host": once}
