@@ -59,7 +59,7 @@ def test_tensorflow_runs_a_saved_model_without_jax(tmp_path):
 def test_tensorflow_runs_or_refuses_custom_calls_but_is_never_wrong(f, shape, tmp_path):
     found, _ = deploying.in_tensorflow(f, shape, X, tmp_path)
     if isinstance(found, str):
-        assert "custom_call" in found
+        assert "custom_call" in found or found == "NotFoundError"
     else:
         np.testing.assert_allclose(found, f(X), rtol=1e-5)
 
