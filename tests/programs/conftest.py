@@ -24,7 +24,7 @@ def installed(tmp_path_factory):
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", dist]
     subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
     (wheel,) = dist.iterdir()
-    words = "-m pip install --quiet --no-deps --no-index --no-compile --target".split()
+    words = "-m pip install --quiet --no-deps --no-index --target".split()
     subprocess.run([sys.executable, *words, place, wheel], check=True, capture_output=True)
     return place
 

@@ -56,6 +56,7 @@ def test_at_the_limit_both_times_are_equal():
         tokens = cost.fewest_tokens(way, chip) * chips
         arithmetic, communication = cost.seconds(way, Size(1, 64, 256, tokens), chips, chip)
         assert arithmetic == pytest.approx(communication, rel=1e-5)
+        assert cost.fewest_tokens(way, chip, itemsize=4) == 2 * cost.fewest_tokens(way, chip)
     chips = cost.most_chips(256, chip)
     arithmetic, communication = cost.seconds("tensor", SMALL, chips, chip)
     # The formula is for many chips, of which each sends twice its array.
