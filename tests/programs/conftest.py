@@ -17,16 +17,18 @@ MODULES = (
 
 
 @pytest.fixture(scope="session")
-def installed(tmp_path_factory):
+def installed(made_once):
     """Return a folder into which the package is installed, with the name that readers' have."""
-    place = tmp_path_factory.mktemp("installed") / "site-packages"
-    dist = place.with_name("dist")
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", dist]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
-    (wheel,) = dist.iterdir()
-    words = "-m pip install --quiet --no-deps --no-index --target".split()
-    subprocess.run([sys.executable, *words, place, wheel], check=True, capture_output=True)
-    return place
+
+    def fill(folder):
+        place, dist = folder / "site-packages", folder / "dist"
+        build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", dist]
+        subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+        (wheel,) = dist.iterdir()
+        words = "-m pip install --quiet --no-deps --no-index --target".split()
+        subprocess.run([sys.executable, *words, place, wheel], check=True, capture_output=True)
+
+    return made_once("installed", fill) / "site-packages"
 
 
 @pytest.fixture
