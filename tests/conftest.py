@@ -90,6 +90,18 @@ def pytest_unconfigure(config):
         compiled.end(well)
 
 
+def keeping(config):
+    """Return the settings of JAX with which compiled programs are kept."""
+    given = getattr(config, "workerinput", {})
+    return {
+        "jax_compilation_cache_dir": given.get("compiled") or str(compiled.run),
+        "jax_persistent_cache_min_compile_time_secs": 0,
+        "jax_persistent_cache_min_entry_size_bytes": -1,
+        # Or a program would be known by the path of the folder, too.
+        "jax_persistent_cache_enable_xla_caches": "none",
+    }
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
     os.environ.update(WAITING)
@@ -106,10 +118,8 @@ def pytest_collection_finish(session):
         os.environ.pop(name, None)
     if "jax" in sys.modules:
         # What XLA has compiled once it does not compile again, for the same program.
-        config, given = sys.modules["jax"].config, getattr(session.config, "workerinput", {})
-        config.update("jax_compilation_cache_dir", given.get("compiled") or str(compiled.run))
-        config.update("jax_persistent_cache_min_compile_time_secs", 0)
-        config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+        for name, value in keeping(session.config).items():
+            sys.modules["jax"].config.update(name, value)
     # What the frameworks made when they were imported lives until the end; searched by each full
     # garbage collection, it takes a tenth of the time of all tests.
     gc.collect()
@@ -198,6 +208,12 @@ def made_once(tmp_path_factory, request):
         return folder
 
     return made
+
+
+@pytest.fixture(scope="session")
+def kept_programs(request):
+    """Return the environment of a program that finds and leaves compiled programs as tests do."""
+    return {name.upper(): str(value) for name, value in keeping(request.config).items()}
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,8 @@
 """Compiled programs are kept between runs of the tests, and only those of a run that went well."""
 
 import os
+import subprocess
+import sys
 import time
 
 import pytest
@@ -76,3 +78,15 @@ def test_programs_are_for_versions_and_a_processor(tmp_path, monkeypatch, change
     before.end(True)
     change(monkeypatch)
     assert names(compiled_programs.Kept(tmp_path).run) == set()
+
+
+def test_a_program_is_found_in_the_folder_of_another_run(tmp_path, kept_programs):
+    words = [sys.executable, "-c", "import jax; jax.jit(lambda x: x + 1)(1.0)"]
+    found = []
+    for _ in range(2):
+        kept = compiled_programs.Kept(tmp_path)
+        own = {"JAX_COMPILATION_CACHE_DIR": str(kept.run), "JAX_PLATFORMS": "cpu"}
+        subprocess.run(words, env=os.environ | kept_programs | own, check=True)
+        found.append(names(kept.run))
+        kept.end(True)
+    assert found[0] and found[1] == found[0]

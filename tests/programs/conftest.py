@@ -35,12 +35,12 @@ def installed(made_once):
 def command(installed, tmp_path):
     """Run the program in an empty folder; return what it said and how it ended."""
 
-    def run(*words):
+    def run(*words, **variables):
         own = {"PYTHONPATH": str(installed), "JAX_PLATFORMS": "cpu"}
         return subprocess.run(
             [installed / "bin" / "jax-measured", *words],
             cwd=tmp_path,
-            env=os.environ | own,
+            env=os.environ | own | variables,
             capture_output=True,
             encoding="utf8",
         )

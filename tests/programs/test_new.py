@@ -59,13 +59,12 @@ train.main([*words, "--folder", "run"])
 
 
 @pytest.fixture
-def project(package, tmp_path, monkeypatch):
+def project(package, kept_programs, tmp_path):
     """Write the project of a model; return a function that runs Python in it."""
     flags = os.environ["XLA_FLAGS"].split()
     flags = " ".join(each for each in flags if "device_count" not in each)
     own = {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags, "WORDS": " ".join(RUN)}
-    own |= {"JAX_COMPILATION_CACHE_DIR": str(tmp_path / "compiled")}
-    own |= {"JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0"}
+    own |= kept_programs
     # Nothing of this book is there.
     inherited = {name: of for name, of in os.environ.items() if name != "PYTHONPATH"}
 

@@ -87,8 +87,8 @@ def lines(text):
     return text.replace("\n    ", " ").splitlines()
 
 
-def test_all_exercises_are_files_that_are_checked(command, tmp_path):
-    first = command("practice", "here", "--once")
+def test_all_exercises_are_files_that_are_checked(command, kept_programs, tmp_path):
+    first = command("practice", "here", "--once", **kept_programs)
     assert first.returncode == 1
     files = sorted((tmp_path / "here").glob("*.py"))
     given = sorted(path.read_text("utf8") for path in (LEARN / "exercises").glob("[a-z]*.py"))
