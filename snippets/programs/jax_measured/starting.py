@@ -44,7 +44,9 @@ def write(folder, model, devices):
         name = checked(path)
         path.mkdir(parents=True, exist_ok=True)
         # Whatever installs the package may leave compiled files beside them.
-        files = sorted(file for file in (HERE / model).iterdir() if file.is_file())
+        files = sorted(
+            file for file in (HERE / model).iterdir() if file.is_file()
+        )
         for file in files:
             text = file.read_text("utf8")
             text = text.replace('name = "my-model"', f'name = "{name}"')
