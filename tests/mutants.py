@@ -115,7 +115,10 @@ def execute(options, page, folder, known):
         with contextlib.redirect_stdout(said):
             result = shell.run_cell(source)
         error = result.error_before_exec or result.error_in_exec
-        found.append([said.getvalue(), type(error).__name__ if error else ""])
+        # What is shown as HTML prints nothing that says what is in it.
+        html = getattr(result.result, "_repr_html_", None)
+        shown = html() if html and not isinstance(result.result, type) else ""
+        found.append([f"{said.getvalue()}{shown or ''}", type(error).__name__ if error else ""])
         if known and notices(*known, found) == len(found) - 1:
             break
     pathlib.Path(folder, FOUND).write_text(json.dumps(found), "utf8")
