@@ -184,7 +184,7 @@ def reshard_mixed(x):
 
 
 def along(spec, axes):
-    """Return a spec without the axes of the mesh that are not among those.
+    """Return a spec with only those axes of the mesh.
 
     ValueError where one entry has others as well: their order would be lost.
     """
