@@ -124,6 +124,8 @@ def rounded_by_chance(x, dtype, key):
     info = jnp.finfo(dtype)
     exponent = jnp.maximum(jnp.frexp(x)[1] - 1, max(info.minexp, -110))
     step = jnp.ldexp(jnp.float32(1), exponent - info.nmant)
-    down = jnp.floor(x / step + jax.random.uniform(key, x.shape)) * step
+    below = jnp.floor(x / step)
+    up = jax.random.uniform(key, x.shape) < x / step - below
     largest = float(info.max)
-    return jnp.clip(down, -largest, largest).astype(dtype)
+    rounded = (below + up) * step
+    return jnp.clip(rounded, -largest, largest).astype(dtype)
