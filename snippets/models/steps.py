@@ -253,7 +253,7 @@ def split_batch(batch, parts):
     """
 
     def split(x):
-        if parts < 1 or len(x) % parts:
+        if len(x) % parts:
             raise ValueError(
                 f"{len(x)} rows do not divide into {parts} parts: take "
                 "another number of parts, or pad the batch"

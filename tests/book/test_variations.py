@@ -33,7 +33,7 @@ REFUSALS = (
     "evenly divide the",
     "at least one microbatch",
     "do not divide into",
-    "causal attention needs one of each",
+    "need one of each for a position",
     "the gate chooses among",
     "the balance of no rows",
     "do not fit into a model of",
