@@ -119,7 +119,7 @@ def test_what_is_solved_is_kept_and_what_cannot_be_checked_says_why(package, tmp
         (here / f"{file}.py").write_text(text)
     practice = package.practising.Practice(here)
     for lesson in practice.lessons:
-        if lesson.file.stem in {"02_arrays", *(file for file, _ in UNCHECKED)}:
+        if lesson.file.stem in {"02_arrays", *UNCHECKED}:
             practice.check(lesson)
     said = lines(capsys.readouterr().out)
     assert {"  ✓ mask_diagonal", "  ✓ histogram", "  ✓ augment"} <= set(said)
