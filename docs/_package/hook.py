@@ -40,16 +40,15 @@ def module(path: pathlib.Path) -> Any:
     return found
 
 
+def displayed(cell: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the records among the outputs of a recorded cell."""
+    found = [output.get("data", {}).get(RECORD_TYPE) for output in cell["outputs"]]
+    return [each for each in found if each]
+
+
 def records(cell: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the records of single measurements among the outputs of a recorded cell."""
-    found = [output.get("data", {}).get(RECORD_TYPE) for output in cell["outputs"]]
-    return [part for each in found if each for part in each.get("alternatives", [each])]
-
-
-def names(cell: dict[str, Any]) -> list[str]:
-    """Return the names of the records among the outputs of a recorded cell."""
-    found = [output.get("data", {}).get(RECORD_TYPE) for output in cell["outputs"]]
-    return [each["name"] for each in found if each]
+    """Return the same of single measurements."""
+    return [part for each in displayed(cell) for part in each.get("alternatives", [each])]
 
 
 def engine(root: pathlib.Path) -> Any:
@@ -105,7 +104,7 @@ def book(root: pathlib.Path, version: str) -> dict[str, Any]:
                 own = {"name": name, "page": page, "question": question, "cells": sources}
                 own["frameworks"] = sorted({r["framework"] for r in records(cells[last])})
                 digest = slices(tuple("".join(cell["source"]) for cell in cells))[last]
-                code |= dict.fromkeys(names(cells[last]), digest)
+                code |= {record["name"]: digest for record in displayed(cells[last])}
                 measurements.append(own)
     if lost := offered.keys() - {each["name"] for each in measurements}:
         raise ValueError(f"no page has recorded what is offered as {', '.join(sorted(lost))}")

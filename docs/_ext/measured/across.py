@@ -8,12 +8,12 @@ import functools
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Self
 
 from sphinx.environment import BuildEnvironment
 
-from executed.book import Book
+from executed.book import Book, book_of
 
 from .book_measurements import known
 from .feature import NAME, Measured, PageMeasurements
@@ -24,7 +24,6 @@ from .texts import compared
 
 # By which factor ratios of two machines may differ and still be told as one.
 ALIKE = 1.5
-BOTH = "both machines"
 DEPENDS = "depends on the machine"
 # A role that names the device of its number.
 ON_DEVICE = re.compile(r" on [\w-]+")
@@ -77,6 +76,20 @@ def everywhere(book: Book, role: str, expression: str, own: Asked) -> "Across":
     quantities = {name: each.quantity for name, each in others.items() if each.quantity}
     verdicts = {name: each.verdict for name, each in others.items()}
     return Across(own.quantity, quantities, own.verdict, verdicts)
+
+
+def answers(env: BuildEnvironment, docname: str) -> Iterator[tuple[Asked, "Across | None"]]:
+    """Yield what the roles of a page come to, with how it comes out everywhere, if measured.
+
+    What is wrong, or not recorded, the page itself says.
+    """
+    book = book_of(env)
+    for role, expression in env.metadata[docname].get(ASKED, ()):
+        try:
+            own = Asked.of(role, expression, book.once(known))
+        except ReferenceProblem:
+            continue
+        yield own, everywhere(book, role, expression, own) if own.quantity else None
 
 
 def machines(book: Book) -> tuple[Machine, ...]:
@@ -179,7 +192,7 @@ class Across:
     def machines(self) -> str:
         """On how many machines it was measured, in words."""
         count = len(self.others) + 1
-        return f"on {BOTH if count == 2 else f'all {count} machines'}"
+        return "on both machines" if count == 2 else f"on all {count} machines"
 
     @property
     def remarks(self) -> list[str]:

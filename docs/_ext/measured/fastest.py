@@ -177,8 +177,8 @@ def otherwise(book: Book, of_work: Sequence[Measurement]) -> dict[str, Answer]:
         if len(own) < 2 or any(len(each.processes) < 2 for each in (*own, *there)):
             continue
         here, said = answer(own, book.options), answer(there, book.options)
-        factors = (against(*each[:2]).value for each in (own, there))
-        if {*here.leading} != {*said.leading} or across.spread(factors) > across.ALIKE:
+        leads = (against(*each[:2]).value for each in (own, there))
+        if {*here.leading} != {*said.leading} or across.spread(leads) > across.ALIKE:
             found[name] = said
     return found
 

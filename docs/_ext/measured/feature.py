@@ -84,7 +84,7 @@ class Measured(Feature):
             return Conclusion()
         records: list[dict[str, Any]] = []
         outdated: list[tuple[str, str, str]] = []
-        code: dict[str, str] = {}
+        keys: dict[str, str] = {}
         failures = []
         try:
             arrays = moved(taken.page)
@@ -100,9 +100,7 @@ class Measured(Feature):
                 outdated += [(each["name"], each["framework"], device) for each in measurements]
                 continue
             if result is taken.results[0]:
-                sources = tuple(each.source for each in taken.page.cells)
-                place = taken.page.cells.index(cell)
-                code[record["name"]] = self.kind.deciding(sources)[place]
+                keys[record["name"]] = cell.key
             origin = {"page": taken.page.docname, "device": device}
             if earlier := self._earlier(record, outputs, result.is_own(outputs)):
                 origin["earlier"] = earlier
@@ -110,6 +108,10 @@ class Measured(Feature):
         failures += [] if taken.failed or outdated else _unused(arrays, records)
         if not records and not outdated and not failures:
             return Conclusion()
+        cells = taken.page.cells
+        deciding = self.kind.deciding(tuple(cell.source for cell in cells))
+        slices = dict(zip((cell.key for cell in cells), deciding, strict=True))
+        code = {name: slices[key] for name, key in keys.items()}
         return Conclusion(
             PageMeasurements(tuple(records), tuple(outdated), code, self.beside),
             tuple(failures),

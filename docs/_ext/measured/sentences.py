@@ -33,8 +33,6 @@ from .tables import DAGGER, notes_below
 logger = logging.getLogger(__name__)
 # What is longer may be broken at the end of a line, for a phone is narrow.
 UNBROKEN = 20
-# A role that names the device of its number.
-ON_DEVICE = re.compile(r" on [\w-]+")
 # What an author writes around sentences on one device, and what is said where they are left out.
 ONE_DEVICE, LEFT_OUT = "of-one-device", "Left out: what follows from numbers that were {}."
 OUTDATED = " with this code"
@@ -128,7 +126,7 @@ def _number(page: FillIn, found: across.Across, asked: across.Asked) -> noted:
     number["classes"] += ["long"] * (len(found.text) > UNBROKEN)
     number["across"] = found
     if len(quantity.devices) == 1:
-        number["data"] = {f"data-{asked.role}": ON_DEVICE.sub("", asked.expression)}
+        number["data"] = {f"data-{asked.role}": across.ON_DEVICE.sub("", asked.expression)}
         if known_on(page).accelerated.intersection(quantity.devices):
             number["data"]["data-on"] = "accelerator"
     return number
@@ -150,7 +148,7 @@ def _marks(page: FillIn, found: across.Across, asked: across.Asked) -> Iterator[
         yield nodes.inline("", f" {found.machines}", classes=["on-device"])
     # Of a verdict, what stands before its conditions.
     reference = asked.expression.partition(" ? ")[0]
-    if len(book_of(page.env).shown) > 1 or ON_DEVICE.search(reference):
+    if len(book_of(page.env).shown) > 1 or across.ON_DEVICE.search(reference):
         labels = [book_of(page.env).options.label(device) for device in quantity.devices]
         home = ["at-home"] if set(quantity.devices) == {book_of(page.env).home} else []
         text = f" {' and '.join(labels)}"

@@ -11,9 +11,7 @@ from executed.nodes import table_node
 from executed.waiting import Fill, FillIn
 
 from . import book_measurements
-from .across import ALIKE, ASKED, Across, Asked, elsewhere, everywhere, machines
-from .book_measurements import known
-from .references import ReferenceProblem
+from .across import ALIKE, Across, answers, elsewhere, machines
 from .schema import Measurement
 from .tables import by_device
 
@@ -73,17 +71,13 @@ def beside(
 
 def ratios(env: BuildEnvironment) -> list[Across]:
     """Return all ratios that roles of the book ask for, once each."""
-    book, found = book_of(env), dict[tuple[str, str], Across]()
-    for docname in sorted(env.found_docs):
-        for role, expression in env.metadata[docname].get(ASKED, ()):
-            try:
-                own = Asked.of(role, expression, book.once(known))
-            except ReferenceProblem:
-                continue
-            if own.quantity is not None:
-                across = everywhere(book, role, expression, own)
-                found[own.role, own.expression] = across
-    return [each for each in found.values() if each.is_ratio]
+    found = {
+        (asked.role, asked.expression): across
+        for docname in sorted(env.found_docs)
+        for asked, across in answers(env, docname)
+        if across and across.is_ratio
+    }
+    return list(found.values())
 
 
 def agreement_text(env: BuildEnvironment) -> str:

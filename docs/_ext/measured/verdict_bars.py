@@ -7,14 +7,12 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from drawing import svg
-from executed.book import book_of
 from executed.nodes import raw
 from executed.waiting import FillIn, link, place
 
-from .across import ASKED, DEPENDS, Asked, everywhere
-from .book_measurements import known
+from .across import DEPENDS, answers
 from .feature import NAME
-from .references import UNDECIDED, VERDICTS, ReferenceProblem
+from .references import UNDECIDED, VERDICTS
 
 # From what holds to what is wrong, and what nobody can tell.
 GROUPS = ("holds", "holds with conditions", DEPENDS, "not here", "out of date", "wrong")
@@ -23,20 +21,10 @@ ORDER = (*GROUPS, UNDECIDED, *(each for each in VERDICTS if each not in GROUPS))
 
 def verdicts(page: FillIn, docname: str) -> collections.Counter[str]:
     """Return how often a page comes to each verdict."""
-    book, counts = book_of(page.env), collections.Counter[str]()
-    for role, expression in page.env.metadata[docname].get(ASKED, ()):
-        if role != "verdict":
-            continue
-        try:
-            asked = Asked.of(role, expression, book.once(known))
-        except ReferenceProblem:
-            # The page itself says what is wrong, or not recorded.
-            continue
-        found = asked.verdict
-        if asked.quantity is not None:
-            found = everywhere(book, role, expression, asked).verdict
-        counts[found] += 1
-    return counts
+    found = (pair for pair in answers(page.env, docname) if pair[0].role == "verdict")
+    return collections.Counter(
+        across.verdict if across else asked.verdict for asked, across in found
+    )
 
 
 def _bars(page: FillIn, node: nodes.Element) -> nodes.Node:
