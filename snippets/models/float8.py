@@ -40,6 +40,26 @@ def matmul_8(a, b, dtypes=(E4M3, E4M3), axes=(None, None)):
     return found * scales[0] * scales[1]
 
 
+def matmul_mx(a, b, block=32):
+    """Return a @ b, (m, k) @ (k, n), in float32, of mxfp8 arrays.
+
+    Each `block` elements along k share a scale, which is a power of two as in
+    the Microscaling Formats specification. Raises ValueError unless k divides
+    by `block`.
+    """
+    if a.shape[1] % block:
+        raise ValueError(f"k is {a.shape[1]}, no multiple of {block}")
+
+    def rounded(x):
+        blocks = x.reshape(len(x), -1, block)
+        power = jnp.ceil(jnp.log2(scale_of(blocks, E4M3, axis=2)))
+        scale = jnp.ldexp(jnp.float32(1), power.astype(int))
+        small = to_float8(blocks, E4M3, scale)
+        return (small.astype(jnp.float32) * scale).reshape(x.shape)
+
+    return rounded(a) @ rounded(b.T).T
+
+
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
 def linear_8(x, weights, of_gradient=E5M2):
     """Return x @ weights from float8_e4m3fn, in float32.

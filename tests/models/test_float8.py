@@ -72,6 +72,25 @@ def test_exact_numbers_stay_exact():
     np.testing.assert_allclose(scaled, expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
+def test_microscaling_is_that_of_jax(size):
+    a = (size * A).at[0, 0].set(1e6 * size)
+    found = float8.matmul_mx(a, B)
+    assert float8.error(found[1:], a[1:], B) < 0.05
+    np.testing.assert_array_equal(float8.matmul_mx(8 * a, B), 8 * found)
+    if jax.__version_info__ >= (0, 11):  # JAX 0.10 has it on GPUs only
+        ways = [jax.nn.get_scaled_dot_general_config("mxfp8")] * 3
+        expected = jax.nn.scaled_dot_general(
+            a, B, dimension_numbers=(((1,), (0,)), ((), ())), configs=ways
+        )
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5 * abs(expected).max())
+
+
+def test_microscaling_needs_whole_blocks():
+    with pytest.raises(ValueError, match="k is 96, no multiple of 64"):
+        float8.matmul_mx(A, B, block=64)
+
+
 def test_an_outlier_needs_scales_for_rows():
     outlier = A.at[0, 0].set(1e6)
     errors = [
