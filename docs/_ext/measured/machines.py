@@ -15,8 +15,6 @@ from typing import Any, Self
 
 from .schema import Measurement, Schema, parts, single
 
-FORMAT = "jax-measured"
-KEYS = {"format", "version", "book", "machine", "date", "records", "code"}
 # The fewest processes of a record; the range of fewer says little.
 FEWEST = 5
 
@@ -46,17 +44,15 @@ class Machine:
             raise MachineError(f"{path}: {'; '.join(said)}")
         name, found = path.stem.replace("_", " "), itertools.chain(*map(single, file["records"]))
         measurements = (Measurement.from_plain(plain | {"device": name}) for plain in found)
-        return cls(name, file["machine"], file["date"][:10], tuple(measurements), file["code"])
+        code = file.get("code", {})
+        return cls(name, file["machine"], file["date"][:10], tuple(measurements), code)
 
 
 def problems(file: Any, schema: Schema) -> list[str]:
     """Say what keeps the content of a file from being a machine of the book."""
-    if not isinstance(file, dict) or file.get("format") != FORMAT:
-        return ["it is no file of jax-measured"]
-    said = [f"it lacks '{key}'" for key in sorted(KEYS - file.keys())]
-    said += [f"it has '{key}', which nothing reads" for key in sorted(file.keys() - KEYS)]
-    if said:
-        return said
+    if problem := schema.file_problem(file):
+        return [problem]
+    said = list[str]()
     for record in file["records"]:
         name = record.get("name") if isinstance(record, dict) else record
         if problem := schema.problem(record):
@@ -70,6 +66,6 @@ def problems(file: Any, schema: Schema) -> list[str]:
             said.append(f"{name}: fewer than {FEWEST} processes; use --processes {FEWEST}")
         if record["method"] != schema.method:
             said.append(f"{name}: by method {record['method']}, and the book's is {schema.method}")
-        if name not in file["code"]:
+        if name not in file.get("code", {}):
             said.append(f"{name}: 'code' does not say what it measured")
     return said

@@ -57,23 +57,40 @@ class Schema:
     @functools.cached_property
     def _check(self) -> Callable[[object], object]:
         """What raises for a record that the rules do not allow."""
-        formats = {"date-time": typed_json.is_moment}
-        checking: Callable[[object], object] = fastjsonschema.compile(
-            dict(self.rules), formats=formats, use_default=False
-        )
-        return checking
+        return _validator(self.rules)
+
+    @functools.cached_property
+    def _check_file(self) -> Callable[[object], object]:
+        """What raises for a file of the command that the rules do not allow."""
+        return _validator({"$ref": "#/$defs/file", "$defs": self.rules["$defs"]})
 
     def problem(self, record: Any) -> str | None:
         """Say what keeps a record from being a measurement; None where nothing does."""
+        return self._problem(record, self._check, "the record")
+
+    def file_problem(self, file: Any) -> str | None:
+        """Say what keeps the content of a file from being one of the command, but for records."""
+        return self._problem(file, self._check_file, "the file")
+
+    def _problem(self, value: Any, check: Callable[[object], object], called: str) -> str | None:
         try:
             # JSON itself knows neither NaN nor infinity, and a schema cannot exclude them.
-            json.dumps(record, allow_nan=False)
-            self._check(record)
+            json.dumps(value, allow_nan=False)
+            check(value)
         except fastjsonschema.JsonSchemaValueException as error:
-            return str(error.message).replace("data", "the record", 1)[:200]
+            return str(error.message).replace("data", called, 1)[:200]
         except (TypeError, ValueError, RecursionError):
             return "it holds a number that is none, or is no JSON"
         return None
+
+
+def _validator(rules: Mapping[str, Any]) -> Callable[[object], object]:
+    """Return what raises for a value that rules do not allow."""
+    formats = {"date-time": typed_json.is_moment}
+    checking: Callable[[object], object] = fastjsonschema.compile(
+        dict(rules), formats=formats, use_default=False
+    )
+    return checking
 
 
 def parts(record: Mapping[str, Any]) -> list[dict[str, Any]]:

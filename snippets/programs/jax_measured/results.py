@@ -1,8 +1,8 @@
 """The file of results: what it holds, its form in one line, and what is refused.
 
-A file is {"format", "version", "book", "machine", "date", "records", "code"}, where a
-record is one of `measurement.schema.json`; of each process it keeps the median of its
-samples. `code` says which code of the book each record measured: {name: digest}.
+`measurement.schema.json` says what a file and its records hold. Of each process a record
+keeps the median of its samples. `code` says which code of the book each record measured:
+{name: digest}.
 """
 
 import base64
@@ -10,11 +10,12 @@ import contextlib
 import datetime
 import functools
 import json
-import math
 import os
 import re
 import statistics
 import zlib
+
+import fastjsonschema
 
 from . import timer
 from .table import parts, reference
@@ -24,12 +25,6 @@ VERSION = 1
 LINE = "jm1."
 # Bytes; a line of a few kilobytes can be one that unpacks to gigabytes.
 LARGEST = 4_000_000
-MOST_RECORDS = 1000
-KEYS = {"format", "version", "book", "machine", "date", "records", "code"}
-CODE = {
-    "type": "object",
-    "additionalProperties": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
-}
 CLOCKS = "latency", "throughput"
 # Within these limits a file can be believed, whoever has made it: seconds of a call, operations a
 # second, and how many times as long one call of many takes as one alone.
@@ -41,15 +36,6 @@ FIRST = 100
 MOMENT = re.compile(
     r"20\d\d-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)", re.ASCII
 )
-TYPES = {
-    "object": dict,
-    "array": list,
-    "string": str,
-    "integer": int,
-    "number": (int, float),
-    "boolean": bool,
-    "null": type(None),
-}
 
 
 class Refused(Exception):
@@ -187,19 +173,25 @@ def read(source):
         raise Refused("it is too large")
     text = text.strip()
     try:
-        found = json.loads(unpacked(text) if text.startswith(LINE) else text)
+        found = json.loads(
+            unpacked(text) if text.startswith(LINE) else text,
+            parse_constant=float_of,
+        )
         check(found)
     except (ValueError, RecursionError):
         raise Refused("it is no JSON, or cut short") from None
     return found
 
 
+def float_of(name):
+    """Refuse what JSON does not know: NaN and Infinity."""
+    raise ValueError(name)
+
+
 def number_of(version):
     """Return a version as numbers that can be compared; raises Refused."""
-    pattern = r"\d{1,6}(\.\d{1,6}){0,3}"
-    if not isinstance(version, str) or not re.fullmatch(
-        pattern, version, re.ASCII
-    ):
+    book = schema()["$defs"]["file"]["properties"]["book"]
+    if not isinstance(version, str) or not re.search(book["pattern"], version):
         raise Refused("it does not say of which version of the book it is")
     return [int(part) for part in version.split(".")]
 
@@ -208,121 +200,65 @@ def check(found):
     """Raise Refused for what is no file of results, or contradicts itself."""
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise Refused("it is no file of jax-measured")
-    is_other = problem(found.get("version"), {"const": VERSION}, "version")
+    version = found.get("version")
+    is_other = isinstance(version, bool) or version != VERSION
     if is_other or number_of(found.get("book")) > number_of(book()["book"]):
         raise Refused(
             "it is of a newer book: install the newer jax-measured to read it"
         )
-    text, moment = (
-        schema()["$defs"]["said"],
-        {"type": "string", "format": "date-time"},
-    )
-    for name, rule in (("machine", text), ("date", moment)):
-        if wrong := problem(found.get(name), rule, name):
-            raise Refused(wrong)
-    # Files of before lack it.
-    if wrong := problem(found.get("code", {}), CODE, "code"):
-        raise Refused(wrong)
-    if more := [*(found.keys() - KEYS)]:
-        raise Refused(f"it says something unknown, {ascii(more[0])[:40]}")
-    records = found.get("records")
-    if not isinstance(records, list) or not records:
-        raise Refused("it holds no records")
-    if len(records) > MOST_RECORDS:
-        raise Refused(f"it holds {len(records)} records")
-    for number, record in enumerate(records, 1):
-        several = isinstance(record, dict) and "alternatives" in record
-        rule = schema()["$defs"]["comparison" if several else "measurement"]
-        if wrong := problem(record, rule, f"record {number}"):
-            raise Refused(wrong)
-    for wrong in contradictions(records):
+    validate("file", found, "it")
+    for number, record in enumerate(found["records"], 1):
+        validate("record", record, f"record {number}")
+    for wrong in contradictions(found["records"]):
         raise Refused(wrong)
 
 
-def problem(value, rule, place):
-    """Return how a value breaks a rule of the schema, in words, or None."""
-    if "$ref" in rule:
-        rule = schema()["$defs"][rule["$ref"].rpartition("/")[2]]
-    if "anyOf" in rule:
-        found = [problem(value, each, place) for each in rule["anyOf"]]
-        return None if None in found else found[0]
-    wrong = f"{place} is not what a record has there"
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if "const" in rule and (isinstance(value, bool) or value != rule["const"]):
-        return wrong
-    kinds = rule.get("type", [])
-    kinds = [
-        TYPES[kind] for kind in ([kinds] if isinstance(kinds, str) else kinds)
-    ]
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if kinds and not any(isinstance(value, kind) for kind in kinds):
-        return wrong
-    if isinstance(value, bool) and bool not in kinds and kinds:
-        return wrong
-    if is_number:
-        low, high = (
-            rule.get("minimum", -math.inf),
-            rule.get("maximum", math.inf),
-        )
-        return (
-            None if low <= value <= high and abs(value) < math.inf else wrong
-        )
-    if isinstance(value, str):
-        return None if fits(value, rule) else wrong
-    if isinstance(value, (list, dict)):
-        return problem_within(value, rule, place) or None
-    return None
+def is_moment(text):
+    """Say whether a text is a date with its time and zone, of this century."""
+    try:
+        datetime.datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return MOMENT.fullmatch(text) is not None
 
 
-def fits(text, rule):
-    """Say whether a text follows a rule."""
-    if rule.get("format") == "date-time":
-        try:
-            datetime.datetime.fromisoformat(text)
-        except ValueError:
-            return False
-        if not MOMENT.fullmatch(text):
-            return False
-    length = (
-        rule.get("minLength", 0)
-        <= len(text)
-        <= rule.get("maxLength", math.inf)
+@functools.cache
+def validator(kind):
+    """Return what raises for a value that the schema does not allow."""
+    rules = {"file": {"$ref": "#/$defs/file", "$defs": schema()["$defs"]}}
+    return fastjsonschema.compile(
+        rules.get(kind, schema()),
+        formats={"date-time": is_moment},
+        use_default=False,
     )
-    return length and re.search(rule.get("pattern", ""), text) is not None
 
 
-def problem_within(value, rule, place):
-    """Return what breaks a rule in a list or a dictionary, in words, or None."""
-    least = rule.get("minItems", 0)
-    most = rule.get("maxItems", rule.get("maxProperties", math.inf))
-    if not least <= len(value) <= most:
-        return f"{place} has {len(value)} entries"
-    if isinstance(value, list):
-        pairs = [
-            (f"{place}, {n}", each, rule["items"])
-            for n, each in enumerate(value, 1)
-        ]
-    else:
-        if missing := [
-            name for name in rule.get("required", []) if name not in value
-        ]:
-            return f"{place} does not say its {missing[0]}"
-        known, others = (
-            rule.get("properties", {}),
-            rule.get("additionalProperties"),
+def validate(kind, value, called):
+    """Raise Refused, in words, for a value that the schema does not allow."""
+    try:
+        validator(kind)(value)
+    except fastjsonschema.JsonSchemaValueException as error:
+        path = [int(at) + 1 if at.isdecimal() else at for at in error.path[1:]]
+        if kind == "file" and path[:1] == ["records"] and path[1:]:
+            path = [f"record {path[1]}", *path[2:]]
+        place = ", ".join(
+            map(str, [called, *path] if called != "it" else path)
         )
-        if extra := [
-            name for name in value if name not in known and not others
-        ]:
-            return f"{place} says something unknown, {ascii(extra[0])[:40]}"
-        pairs = [
-            (f"{place}, {n}", of, known.get(n, others))
-            for n, of in value.items()
-        ]
-    return next(
-        filter(None, (problem(of, each, at) for at, of, each in pairs)), None
-    )
+        raise Refused(f"{place or called} {told(error)}") from None
+
+
+def told(error):
+    """Say what the schema does not allow of a value."""
+    value = error.value
+    if error.rule == "required":
+        missing = [key for key in error.rule_definition if key not in value]
+        return f"does not say its {missing[0]}"
+    if error.rule == "additionalProperties":
+        more = value.keys() - error.definition["properties"].keys()
+        return f"says something unknown, {ascii(sorted(more)[0])[:40]}"
+    if error.rule in ("minItems", "maxItems", "maxProperties"):
+        return f"has {len(value)} entries"
+    return "is not what a record has there"
 
 
 def contradictions(records):

@@ -87,12 +87,12 @@ def test_a_verdict_that_another_machine_does_not_reach_depends_on_the_machine():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"format": "another"}, "it is no file of jax-measured"),
-        ({"owner": "me"}, "it has 'owner', which nothing reads"),
+        ({"format": "another"}, "the file.format must be"),
+        ({"owner": "me"}, "the file must not contain {'owner'} properties"),
         ({"code": {}}, "x: 'code' does not say what it measured"),
         ({"records": [contest("x", HERE[:3])]}, "x: fewer than 5 processes; use --processes 5"),
         ({"records": [contest("x", HERE) | {"name": 3}]}, "3: the record"),
-        ({"records": [3]}, "3: the record"),
+        ({"records": [3]}, "the file.records[0] must be object"),
     ],
 )
 def test_what_is_no_machine_of_the_book_says_why(change, words):
@@ -166,4 +166,4 @@ def test_a_machine_that_cannot_be_read_ends_a_build_in_words(project):
     folder.joinpath("Mine.json").write_text("{}", "utf8")
     result = project.build()
     assert not result.green
-    assert "Mine.json: it is no file of jax-measured" in result.output
+    assert "Mine.json: the file must contain" in result.output

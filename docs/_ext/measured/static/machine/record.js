@@ -257,21 +257,6 @@
   const isNewer = (version) =>
     BOOK !== "" && String(version).localeCompare(BOOK, "en", { numeric: true }) > 0;
 
-  const said = { $ref: "#/$defs/said" };
-  const FILE = {
-    properties: {
-      format: said,
-      version: { const: FORMAT },
-      book: { type: "string", pattern: "^\\d{1,6}(\\.\\d{1,6}){0,3}$" },
-      machine: said,
-      date: rules.$defs.process.properties.date,
-      records: { type: "array", minItems: 1, maxItems: 1000, items: { type: "object" } },
-      code: { type: "object", additionalProperties: { type: "string", pattern: "^[0-9a-f]{64}$" } },
-    },
-    required: ["format", "version", "book", "machine", "date", "records"],
-    additionalProperties: false,
-  };
-
   // The file, and its measurements by their references; what is no such file is refused in words.
   const read = async (given) => {
     const written = given.trim();
@@ -281,7 +266,7 @@
     if (!isObject(file) || file.format !== "jax-measured") {
       refuse("It is no file of the command jax-measured.");
     }
-    const fault = faultIn(file, FILE);
+    const fault = faultIn(file, rules.$defs.file);
     if (file.version > FORMAT || (fault !== "book" && isNewer(file.book))) {
       refuse("It was written by a newer book than this one.");
     }
