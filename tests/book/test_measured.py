@@ -6,13 +6,13 @@ import pathlib
 
 import pytest
 
-from executed.commands.record import PROCESSES, SPREAD
 from executed.hooks import features, kinds
 from executed.options import Options
 from executed.source.pages import read_page
 from executed.source.snippets import Library
 from executed.store.recordings import Recordings
 from measured.feature import Measured, moved
+from measured.recording import PROCESSES, SPREAD
 from measured.schema import Measurement, parts
 
 OPTIONS = Options.from_file()

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from selectolax.lexbor import LexborHTMLParser
 
-from executed.commands.record import PROCESSES
+from measured.recording import PROCESSES
 from tests.book.conftest import ADDRESS
 
 ROOT = pathlib.Path(__file__).parents[2]

@@ -2,8 +2,8 @@
 
 Besides these three hooks a feature says small things of itself: which options and tags of cells are
 its own (`cell_options`, `folded_outputs`), how its part of a page becomes Markdown and a notebook
-(`not_in_markdown`, `once_in_tabs`, `prose`), which files of its own pages depend on (`files`), and
-what else it has recorded (`listed`).
+(`not_in_markdown`, `once_in_tabs`, `prose`), which files of its own pages depend on (`files`), how
+it records pages (`add_arguments`, `records`, `record`), and what else it has recorded (`listed`).
 
 An extension beside the core may have two modules that the core looks for: `feature`, whose
 `FEATURE` is its class of Feature, and `options`, whose `OPTIONS` is a table of its own options. The
@@ -12,6 +12,7 @@ core calls the features in the order of conf.py.
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import pathlib
 from collections.abc import Mapping, Sequence
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
     from .options import Options
     from .panels import Panel
     from .run.outcome import Failure
+    from .run.recorder import Recorder
     from .source.pages import Page
     from .store.device_outputs import DeviceResult
-    from .store.output_format import PageOutputs
 
 
 class FeatureError(Exception):
@@ -96,9 +97,17 @@ class Feature:
         """Return the panels of each cell with what this adds to them, and what it could not add."""
         return panels, ()
 
-    def refusal(self, page: Page, outputs: PageOutputs) -> str:
-        """Say why what a process gave of a page that measures is not recorded; empty if it is."""
-        return ""
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add what the command that records may be told of pages that this `records`."""
+
+    def records(self, page: Page) -> bool:
+        """Say whether this records a page in its own way."""
+        return False
+
+    def record(
+        self, pages: Sequence[Page], recorder: Recorder, arguments: argparse.Namespace
+    ) -> None:
+        """Record pages, with the arguments of the command."""
 
     def prose(self, cell: Any) -> str:
         """Return what a notebook says before a cell, in HTML, given its node of selectolax."""

@@ -1,5 +1,6 @@
 """What measurements add to the core: their kind of output, and what a page concludes from them."""
 
+import argparse
 import dataclasses
 import fnmatch
 import pathlib
@@ -10,20 +11,21 @@ from executed import files
 from executed.hooks import Conclusion, Feature, FeatureError, PageResults
 from executed.options import Options
 from executed.run.outcome import Failure
+from executed.run.recorder import Recorder
 from executed.source.pages import Cell, Page
 from executed.store.device_outputs import DeviceResult
-from executed.store.output_format import CellOutputs, PageOutputs
+from executed.store.output_format import CellOutputs
 
-from .judging import Judge
+from . import recording
+from .judging import HEAD, Judge, moved
 from .machines import Machine, MachineError
 from .options import MeasuredOptions
 from .processes import MeasurementKind
-from .rooflines import Costs, by_pattern
+from .recording import Processes
+from .rooflines import Costs
 from .schema import Earlier, Measurement, Schema, SchemaError, single
 
 NAME = "measured"
-# Says in the head of a page how many arrays as large as the first a call reads or writes at least.
-HEAD = "arrays"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,12 +121,22 @@ class Measured(Feature):
             {record["device"]: record["processor"] for record in reversed(records)},
         )
 
-    def refusal(self, page: Page, outputs: PageOutputs) -> str:
-        """Say what of a page took less time than is possible; empty where nothing did."""
-        try:
-            return self.judge.refusal(outputs, moved(page)) if self.judge else ""
-        except ValueError as error:
-            return str(error)
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add in how many processes pages measure, and over how long."""
+        if self.kind:
+            recording.add_arguments(parser)
+
+    def records(self, page: Page) -> bool:
+        """Say whether a page measures."""
+        return page.benchmark and self.kind is not None
+
+    def record(
+        self, pages: Sequence[Page], recorder: Recorder, arguments: argparse.Namespace
+    ) -> None:
+        """Record pages in several processes each."""
+        if self.kind and self.judge:
+            measuring = Processes(recorder, self.kind, self.judge)
+            measuring.measure(pages, arguments.processes, arguments.again, arguments.minutes)
 
     def _earlier(
         self, record: Mapping[str, Any], outputs: CellOutputs, own: bool
@@ -146,14 +158,6 @@ class Measured(Feature):
 
 
 FEATURE = Measured
-
-
-def moved(page: Page) -> dict[str, float]:
-    """Return what the head of a page says of the arrays that a call moves; raises ValueError."""
-    try:
-        return by_pattern(str(page.notebook.metadata.get(HEAD, "")))
-    except ValueError:
-        raise ValueError(f"'{HEAD}' in the head must say such as a/b=2 a/*=1") from None
 
 
 def _displayed(

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from drawing.numbers import seconds_text
 from executed.files import Unusable
 from executed.options import Options
+from executed.source.pages import Page
 from executed.store.output_format import PageOutputs
 from executed.store.recordings import Recordings
 
@@ -26,6 +27,8 @@ SLACK = 1.1
 CHART = re.compile(
     r"^[`:]{3,}\{measurement-chart\} (?P<patterns>.+)\n(?P<options>(?::[\w-]+:.*\n)+)", re.MULTILINE
 )
+# Says in the head of a page how many arrays as large as the first a call reads or writes at least.
+HEAD = "arrays"
 OPTION = re.compile(r"^:([\w-]+): *(.*)$", re.MULTILINE)
 
 
@@ -105,11 +108,12 @@ class Judge:
         took, limit = seconds_text(measurement.seconds), seconds_text(least)
         return f"{measurement.reference} took {took}, less than the {limit} of published peaks"
 
-    def refusal(self, outputs: PageOutputs, arrays: Mapping[str, float]) -> str:
-        """Say why what a process measured is not recorded; empty where nothing speaks against it.
-
-        `arrays` are what the head of its page says of them.
-        """
+    def refusal(self, page: Page, outputs: PageOutputs) -> str:
+        """Say why what a process of a page measured is not recorded; empty where it is."""
+        try:
+            arrays = moved(page)
+        except ValueError as error:
+            return str(error)
         judged = list(self.measured(outputs, apart=True))
         problems = [self.too_fast(each, arrays) for each in judged]
         names = {each.name for each in judged}
@@ -133,3 +137,11 @@ class Judge:
 def _processes(plain: dict[str, Any], apart: bool) -> list[dict[str, Any]]:
     """Return a record, or one for each of its processes."""
     return [{**plain, "processes": [each]} for each in plain["processes"]] if apart else [plain]
+
+
+def moved(page: Page) -> dict[str, float]:
+    """Return what the head of a page says of the arrays that a call moves; raises ValueError."""
+    try:
+        return by_pattern(str(page.notebook.metadata.get(HEAD, "")))
+    except ValueError:
+        raise ValueError(f"'{HEAD}' in the head must say such as a/b=2 a/*=1") from None

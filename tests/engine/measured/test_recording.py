@@ -7,7 +7,7 @@ import types
 
 import pytest
 
-from executed.commands import record
+from measured import recording
 
 KIND = "application/vnd.jax-measured.record+json"
 # `number` is in which process of its page a cell is executed.
@@ -333,7 +333,7 @@ def test_the_processes_of_a_page_wait_for_their_time(project, noting, monkeypatc
     now = f"({d}.datetime.now({d}.UTC) + {d}.timedelta(hours={hours})).isoformat()"
     timed(project, "x", fields=f", process={{'date': {now}}}")
     slept = []
-    monkeypatch.setattr(record, "time", types.SimpleNamespace(sleep=slept.append))
+    monkeypatch.setattr(recording, "time", types.SimpleNamespace(sleep=slept.append))
     done = project.recorded("--processes", "2", "--minutes", "60")
     assert "waiting until" in done.stdout
     assert [0 < seconds <= 3600 for seconds in slept] == [True]
