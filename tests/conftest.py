@@ -17,7 +17,7 @@ import sys
 import pytest
 
 from executed.source import code
-from tests import compiled_programs
+from tests import compiled_programs, memory
 
 ROOT = pathlib.Path(__file__).parent.parent
 FRAMEWORKS = ("jax", "torch", "tensorflow")
@@ -142,6 +142,7 @@ def forgotten():
         sys.modules["jax"].clear_caches()
     gc.collect()
     gc.freeze()
+    memory.give_back()
 
 
 def pytest_collection_modifyitems(items):
