@@ -7,7 +7,7 @@ class Compiled(Feature):
     """Programs that pages show, of which the Markdown has the source alone."""
 
     name = "compiled"
-    not_in_markdown = (".compile-view details",)
+    not_in_markdown = (".compile-view details", ".compile-lit")
 
 
 FEATURE = Compiled

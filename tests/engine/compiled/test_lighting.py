@@ -220,7 +220,7 @@ def test_the_texts_are_the_same_with_and_without_scripts(opened):
     ]
     assert texts[0] == texts[1] and any("copied" in text for text in texts[0])
     page = opened(java_script_enabled=False)
-    assert not page.locator(".compile-lit").count()
+    assert not page.locator(".compile-lit").is_visible()
 
 
 def test_the_script_is_on_pages_with_a_view_alone(site, opened):

@@ -2,8 +2,6 @@
 // the line: under the pointer, and from a tap or the focus on until the next.
 document.addEventListener("DOMContentLoaded", () => {
   "use strict";
-  const HINT = "Point at a line, or tap it: all that it became lights up.";
-
   // `0*3 6/20,19`: three of nothing, then line 6, called by line 20, and line 19.
   const expanded = (text) => text.split(" ").flatMap((run) => {
     const [origin, times = 1] = run.split("*");
@@ -47,8 +45,9 @@ document.addEventListener("DOMContentLoaded", () => {
     // The arrow keys lead from one to the next.
     const reach = (row, by) => row.forEach((part) => { part.tabIndex = part === by ? 0 : -1; });
     for (const row of view.querySelectorAll("pre, ul")) reach(partsOf(row), partsOf(row)[0]);
-    const said = window.book.element("p", { className: "compile-lit", role: "status" }, HINT);
-    source.append(said);
+    const said = source.querySelector(".compile-lit");
+    const HINT = said.textContent;
+    said.setAttribute("role", "status");
 
     let [pinned, before] = [null, null];
     const reveal = () => {
