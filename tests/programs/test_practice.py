@@ -87,18 +87,23 @@ def lines(text):
     return text.replace("\n    ", " ").splitlines()
 
 
-def test_all_exercises_are_files_that_are_checked(command, kept_programs, tmp_path):
-    first = command("practice", "here", "--once", **kept_programs)
-    assert first.returncode == 1
-    files = sorted((tmp_path / "here").glob("*.py"))
+def test_all_exercises_are_files(package, tmp_path):
+    package.practising.Practice(tmp_path)
+    files = sorted(path.read_text("utf8") for path in tmp_path.glob("*.py"))
     given = sorted(path.read_text("utf8") for path in (LEARN / "exercises").glob("[a-z]*.py"))
-    assert sorted(path.read_text("utf8") for path in files) == given
-    assert "✓" not in first.stdout
-    # The text that it reads lies beside the files.
-    assert "  ✗ optimizer: after 150 steps the loss is " in first.stdout
+    assert files == given
+
+
+def test_files_are_checked(command, kept_programs):
+    """Whether each task is refused and each solution accepted, tests of the book say."""
+    done = command("practice", "here", "--once", "--lesson", "arrays", **kept_programs)
+    assert done.returncode == 1 and "✓" not in done.stdout
     # A check lies where libraries do, and its words are for the reader.
-    assert "  ✗ augment: a key is used twice, so " in first.stdout
-    assert f"To read: lesson {int(files[0].name[:2])}, " in first.stdout
+    assert "  ✗ augment: a key is used twice, so " in done.stdout
+    assert "To read: lesson 2, " in done.stdout
+    # The text that it reads lies beside the files.
+    done = command("practice", "here", "--once", "--lesson", "building", **kept_programs)
+    assert "  ✗ optimizer: after 150 steps the loss is " in done.stdout
 
 
 # By the files of lessons: what stands in it, and what is said of that.
