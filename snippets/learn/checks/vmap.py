@@ -93,13 +93,13 @@ def check_distances(distances):
         "from a point of four zeros to two of four halves it returns "
         f"{found}, not [[1, 1]]"
     )
+    assert_at_once(
+        "points", distances, lambda n: (jnp.ones((n, 4)), jnp.ones((n, 4)))
+    )
     many = jnp.sin(jnp.arange(200.0)).reshape(50, 4)
     assert not np.isnan(distances(many, many)).any(), (
         "the distance of a point to itself is nan: a difference of rounded "
         "squares can be below zero; square the differences"
-    )
-    assert_at_once(
-        "points", distances, lambda n: (jnp.ones((n, 4)), jnp.ones((n, 4)))
     )
 
 
