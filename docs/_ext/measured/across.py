@@ -232,7 +232,6 @@ def summary(found: Sequence[Across]) -> str:
     names = dict.fromkeys(itertools.chain.from_iterable(each.others for each in several))
     counts = len(several), sum(bool(each.different) for each in several)
     measured = f"{counts[0]} of {len(found)}" if counts[0] < len(found) else "all of these"
-    told = (
-        f"{counts[1]} come out otherwise there" if counts[1] else "none comes out otherwise there"
-    )
+    comes = "come" if counts[1] > 1 else "comes"
+    told = f"{counts[1] or 'none'} {comes} out otherwise there"
     return f"Measured on {' and '.join(names)} as well: {measured}; {told}."

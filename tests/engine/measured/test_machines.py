@@ -147,7 +147,7 @@ def test_a_page_says_where_a_ratio_comes_out_otherwise_until_its_code_changes(pr
     project.built()
     assert said(project) == ["2.0× slower (1.9–2.1; but 2.0× faster on AMD Zen 5)"] * 2
     note = project.soup("x/uses").select_one(".table-note").text
-    assert note == "Measured on AMD Zen 5 as well: all of these; 1 come out otherwise there."
+    assert note == "Measured on AMD Zen 5 as well: all of these; 1 comes out otherwise there."
     rows = project.rows(project.soup("x/list").table)
     assert rows[-1] == ["AMD Zen 5", "A processor", "python 1.2.3", "2026-01-02", "2 of 2"]
     text = " ".join(project.soup("x/list").text.split())
