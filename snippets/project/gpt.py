@@ -523,14 +523,15 @@ def generate_long(params, prompt, key, temperature, config, count):
 def generate_sharded(params, prompt, key, temperature, config, count):
     """Return `generate` of arrays in any layout of the mesh that is set.
 
-    Its axis "data" divides the rows. On explicit axes those of the result
-    are sharded over it.
+    Its axis "data" divides the rows. Where it is explicit, those of the
+    result are sharded over it; the other axes may be of either type.
     """
 
     def chosen(params, prompt, key):
         return generate(params, prompt, key, temperature, config, count)
 
-    rows = jax.P("data")
+    explicit = jax.sharding.get_abstract_mesh().explicit_axes
+    rows = jax.P("data" if "data" in explicit else None)
     return jax.sharding.auto_axes(chosen, out_sharding=rows)(
         params, prompt, key
     )

@@ -9,11 +9,13 @@ import pathlib
 import signal
 import sqlite3
 import sys
+import threading
 import time
 
 import jax
 import numpy as np
 import orbax.checkpoint as ocp
+from jax.experimental.multihost_utils import reached_preemption_sync_point
 
 from snippets.processes.cluster import join_by_launcher
 from snippets.programs.start.images import OPTIONS, UNIT, load
@@ -32,6 +34,7 @@ from snippets.project.gpt import make_optimizer
 from snippets.training.sharded_parameters import in_shards
 
 DEVICES = 8
+TOLD = threading.Event()
 
 
 def positive(text):
@@ -153,6 +156,18 @@ def stretches(first, last, every):
     return itertools.pairwise([first, *ends, last])
 
 
+def until_told(batches, begin):
+    """Yield batches of the steps after `begin`, until SIGTERM comes.
+
+    Of several processes, all end after the same step.
+    """
+    for number, batch in enumerate(batches, begin + 1):
+        yield batch
+        if TOLD.is_set() or reached_preemption_sync_point(number):
+            TOLD.set()
+            return
+
+
 def report(number, values, of_test, rate, share):
     """Print the line of a step: loss and norm, test loss, labels/s, MFU."""
     loss, norm = values
@@ -172,7 +187,10 @@ def save(manager, number, state, of_test, options):
 
 
 def train(options, mesh, manager, until):
-    """Train on from a checkpoint; return float32 losses before each step."""
+    """Train on from a checkpoint; return float32 losses before each step.
+
+    After SIGTERM it saves at once, and raises SystemExit with status 75.
+    """
     training, test = load(options)
     check(options, mesh.size, len(training[0]), manager)
     optimizer, size, losses = make_optimizer(options.steps), options.batch, []
@@ -186,14 +204,18 @@ def train(options, mesh, manager, until):
     one = next(in_order(training, size))
     share = share_of_peak(testing, state, one, options.peak * mesh.size)
     for begin, end in stretches(first, until, options.every):
-        own = itertools.islice(batches, end - begin)
+        own = until_told(itertools.islice(batches, end - begin), begin)
         start = time.perf_counter()
         state, values = take_steps(step, state, own)
         rate = len(values) / (time.perf_counter() - start)
+        losses.extend(values[:, 0])
+        if TOLD.is_set():
+            save(manager, begin + len(values), state, np.nan, options)
+            say(f"stopped after step {begin + len(values)}, which is saved")
+            raise SystemExit(os.EX_TEMPFAIL)
         of_test = evaluated(testing, state, test, size, mesh)
         report(end, values[-1], of_test, rate * one[1].size, rate * share)
         save(manager, end, state, of_test, options)
-        losses.extend(values[:, 0])
     return np.array(losses, np.float32)
 
 
@@ -238,8 +260,9 @@ def stop(number, frame):
 
 
 def main(words=None):
-    """Train as a command line says."""
+    """Train as a command line says; SIGTERM lets it save, and ends it."""
     signal.signal(signal.SIGINT, stop)
+    signal.signal(signal.SIGTERM, lambda number, frame: TOLD.set())
     options = parsed(words)
     devices = devices_of(options.devices)
     with held(options.folder):
