@@ -186,11 +186,19 @@ def save(manager, number, state, of_test, options):
     )
 
 
-def train(options, mesh, manager, until):
-    """Train on from a checkpoint; return float32 losses before each step.
+def stop_if_told(manager, number, state, options):
+    """Save the state after a step, and raise SystemExit, if SIGTERM came.
 
-    After SIGTERM it saves at once, and raises SystemExit with status 75.
+    An evaluation could outlast the scheduler's patience, so there is none.
     """
+    if TOLD.is_set():
+        save(manager, number, state, np.nan, options)
+        say(f"stopped after step {number}, which is saved")
+        raise SystemExit(os.EX_TEMPFAIL)
+
+
+def train(options, mesh, manager, until):
+    """Train on from a checkpoint; return float32 losses before each step."""
     training, test = load(options)
     check(options, mesh.size, len(training[0]), manager)
     optimizer, size, losses = make_optimizer(options.steps), options.batch, []
@@ -209,10 +217,7 @@ def train(options, mesh, manager, until):
         state, values = take_steps(step, state, own)
         rate = len(values) / (time.perf_counter() - start)
         losses.extend(values[:, 0])
-        if TOLD.is_set():
-            save(manager, begin + len(values), state, np.nan, options)
-            say(f"stopped after step {begin + len(values)}, which is saved")
-            raise SystemExit(os.EX_TEMPFAIL)
+        stop_if_told(manager, begin + len(values), state, options)
         of_test = evaluated(testing, state, test, size, mesh)
         report(end, values[-1], of_test, rate * one[1].size, rate * share)
         save(manager, end, state, of_test, options)
@@ -260,7 +265,7 @@ def stop(number, frame):
 
 
 def main(words=None):
-    """Train as a command line says; SIGTERM lets it save, and ends it."""
+    """Train as a command line says; at SIGTERM it saves, and ends."""
     signal.signal(signal.SIGINT, stop)
     signal.signal(signal.SIGTERM, lambda number, frame: TOLD.set())
     options = parsed(words)
