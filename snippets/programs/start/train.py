@@ -9,7 +9,6 @@ import pathlib
 import signal
 import sqlite3
 import sys
-import threading
 import time
 
 import jax
@@ -34,7 +33,7 @@ from snippets.project.gpt import make_optimizer
 from snippets.training.sharded_parameters import in_shards
 
 DEVICES = 8
-TOLD = threading.Event()
+TOLD = []
 
 
 def positive(text):
@@ -163,8 +162,8 @@ def until_told(batches, begin):
     """
     for number, batch in enumerate(batches, begin + 1):
         yield batch
-        if TOLD.is_set() or reached_preemption_sync_point(number):
-            TOLD.set()
+        if TOLD or reached_preemption_sync_point(number):
+            TOLD.append(number)
             return
 
 
@@ -191,7 +190,7 @@ def stop_if_told(manager, number, state, options):
 
     An evaluation could outlast the scheduler's patience, so there is none.
     """
-    if TOLD.is_set():
+    if TOLD:
         save(manager, number, state, np.nan, options)
         say(f"stopped after step {number}, which is saved")
         raise SystemExit(os.EX_TEMPFAIL)
@@ -267,7 +266,7 @@ def stop(number, frame):
 def main(words=None):
     """Train as a command line says; at SIGTERM it saves, and ends."""
     signal.signal(signal.SIGINT, stop)
-    signal.signal(signal.SIGTERM, lambda number, frame: TOLD.set())
+    signal.signal(signal.SIGTERM, lambda number, frame: TOLD.append(number))
     options = parsed(words)
     devices = devices_of(options.devices)
     with held(options.folder):
