@@ -479,7 +479,8 @@ def draw(key, position, logits, temperature):
 def generate(params, prompt, key, temperature, config, count, lengths=None):
     """Return prompt (rows, length) and what follows, `count` tokens in all.
 
-    Temperature 0 takes the most likely token. Padded prompts have `lengths`.
+    Temperature 0 takes the most likely token. Padded prompts have `lengths`,
+    each from 1 to the prompt's own: a longer one repeats its last token.
     """
     length = check_room(prompt.shape[1], count, config)
     lengths = jnp.full(len(prompt), length) if lengths is None else lengths
