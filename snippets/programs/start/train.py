@@ -188,7 +188,7 @@ def save(manager, number, state, of_test, options):
 def stop_if_told(manager, number, state, options):
     """Save the state after a step, and raise SystemExit, if SIGTERM came.
 
-    An evaluation could outlast the scheduler's patience, so there is none.
+    The scheduler may not wait for an evaluation, so there is none.
     """
     if TOLD:
         save(manager, number, state, np.nan, options)
