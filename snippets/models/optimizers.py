@@ -1,5 +1,6 @@
 """Parts of a training step: frozen layers, groups, decay, averages."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,6 +17,12 @@ from snippets.models.steps import (
     train,
 )
 
+NORMS = (
+    eqx.nn.LayerNorm,
+    eqx.nn.RMSNorm,
+    eqx.nn.GroupNorm,
+    eqx.nn.BatchNorm,
+)
 EXPECTED_ERRORS = {
     "step_of_nnx": (
         ValueError,
@@ -46,13 +53,22 @@ def is_last(name):
 
 
 def kernels(params):
-    """Say of each leaf whether it is a kernel: a weight with several axes."""
+    """Say of each leaf whether it is a kernel: a weight with several axes.
 
-    def is_kernel(name, leaf):
-        named = name.split(".")[-1].startswith(("kernel", "weight"))
-        return named and leaf.ndim > 1
+    None is in a norm of Equinox, whose weight has as many axes as it
+    normalizes, and another if layers are stacked.
+    """
 
-    return jax.tree.map(is_kernel, by_name(str)(params), params)
+    def is_norm(node):
+        return isinstance(node, NORMS)
+
+    def is_kernel(path, leaf):
+        if is_norm(leaf):
+            return jax.tree.map(lambda _: False, leaf)
+        name = name_of(path).removesuffix(".value").split(".")[-1]
+        return name.startswith(("kernel", "weight")) and leaf.ndim > 1
+
+    return jax.tree.map_with_path(is_kernel, params, is_leaf=is_norm)
 
 
 def torch_mlp(params):

@@ -76,7 +76,12 @@ def draw(key, logits, temperature, top_k):
     """Return one of the `top_k` likeliest of logits (tokens,), an int32.
 
     The temperature is above 0. With a `top_k` of 1 it is the likeliest.
+    ValueError where there are not as many tokens, or none is to be taken.
     """
+    if not 1 <= top_k <= len(logits):
+        raise ValueError(
+            f"top_k is {top_k}: draw from 1 to {len(logits)} tokens"
+        )
     values, tokens = jax.lax.top_k(logits, top_k)
     return tokens[jax.random.categorical(key, values / temperature)]
 

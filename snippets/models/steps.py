@@ -249,7 +249,7 @@ def split_batch(batch, parts):
     """Reshape each array (n, ...) of a batch to (parts, n / parts, ...).
 
     Row i goes to part i % parts, so that a row stays on its device.
-    ValueError where `parts` does not divide n.
+    There is at least one part. ValueError where `parts` does not divide n.
     """
 
     def split(x):

@@ -479,7 +479,8 @@ def draw(key, position, logits, temperature):
 def generate(params, prompt, key, temperature, config, count, lengths=None):
     """Return prompt (rows, length) and what follows, `count` tokens in all.
 
-    Temperature 0 takes the most likely token. Padded prompts have `lengths`.
+    Temperature 0 takes the most likely token. Padded prompts have `lengths`,
+    each from 1 to the prompt's own: a longer one repeats its last token.
     """
     length = check_room(prompt.shape[1], count, config)
     lengths = jnp.full(len(prompt), length) if lengths is None else lengths
@@ -523,14 +524,15 @@ def generate_long(params, prompt, key, temperature, config, count):
 def generate_sharded(params, prompt, key, temperature, config, count):
     """Return `generate` of arrays in any layout of the mesh that is set.
 
-    Its axis "data" divides the rows. On explicit axes those of the result
-    are sharded over it.
+    Its axis "data" divides the rows. Where it is explicit, those of the
+    result are sharded over it; the other axes may be of either type.
     """
 
     def chosen(params, prompt, key):
         return generate(params, prompt, key, temperature, config, count)
 
-    rows = jax.P("data")
+    explicit = jax.sharding.get_abstract_mesh().explicit_axes
+    rows = jax.P("data" if "data" in explicit else None)
     return jax.sharding.auto_axes(chosen, out_sharding=rows)(
         params, prompt, key
     )

@@ -195,8 +195,13 @@ def ring_attention(
 def chosen(gate, x, top_k=1):
     """Return for each row its experts (rows, top_k), and how likely each is.
 
-    `gate` has shape (width, experts).
+    `gate` has shape (width, experts). ValueError where a row gets no expert,
+    or more than there are.
     """
+    if not 1 <= top_k <= (experts := gate.shape[1]):
+        raise ValueError(
+            f"top_k is {top_k}: choose from 1 to {experts} experts for a row"
+        )
     probabilities, expert = jax.lax.top_k(jax.nn.softmax(x @ gate), top_k)
     return expert, probabilities
 
@@ -217,13 +222,14 @@ def balance_loss(gate, x, top_k=1):
     """Return 1 where each expert gets as many rows, and more where not.
 
     The mean probability of an expert counts as often as it was chosen (Fedus
-    et al. 2021, equations 4 to 6). ValueError where there are no rows.
+    et al. 2021, equations 4 to 6). ValueError where there are no rows, and as
+    `chosen` raises it.
     """
     if not len(x):
         raise ValueError("the balance of no rows: pass at least one")
     probabilities = jax.nn.softmax(x @ gate)
     experts = gate.shape[1]
-    picks = jax.nn.one_hot(jax.lax.top_k(probabilities, top_k)[1], experts)
+    picks = jax.nn.one_hot(chosen(gate, x, top_k)[0], experts)
     share = picks.mean(axis=(0, 1))
     return experts * jnp.sum(share * probabilities.mean(axis=0))
 
@@ -231,8 +237,11 @@ def balance_loss(gate, x, top_k=1):
 def seats(expert, experts, capacity):
     """Return which row has which seat, (rows, experts, capacity) of 0 and 1.
 
-    A row whose expert has no seat left gets none.
+    A row whose expert has no seat left gets none. ValueError where no expert
+    has a seat.
     """
+    if capacity < 1:
+        raise ValueError(f"a capacity of {capacity}: give experts a seat each")
     wanted = jax.nn.one_hot(expert, experts)
     number = (jnp.cumsum(wanted, axis=0) * wanted).sum(axis=-1) - 1
     number = number.astype(int)
@@ -277,7 +286,8 @@ def capacity_experts(weights, gate, x, capacity, top_k=1, batch_axis=None):
     `weights` are sharded over the axis "experts" of the mesh, x over the
     same, or over another `batch_axis` and "experts". Each device sends each
     expert at most `capacity` rows (Fedus et al. 2021, section 2.2).
-    ValueError where experts or rows do not divide.
+    ValueError where experts or rows do not divide, and as `chosen` and
+    `seats` raise it.
     """
     check_experts(weights, gate)
     axes = row_axes(batch_axis)

@@ -134,6 +134,34 @@ def test_norms_and_biases_are_not_decayed(name):
         assert moved[path] == ("norm" not in layer and "bias" not in path), path
 
 
+def stacked(key):
+    """Return three layers of Equinox in one pytree, each a norm and a linear layer."""
+
+    def layer(key):
+        return {"norm": eqx.nn.LayerNorm(4), "linear": eqx.nn.Linear(4, 4, key=key)}
+
+    return eqx.filter_vmap(layer)(jax.random.split(key, 3))
+
+
+@pytest.mark.parametrize("kind", ["LayerNorm", "RMSNorm"])
+def test_a_norm_over_several_axes_is_not_decayed(kind):
+    made = {"first": getattr(eqx.nn, kind)((4, 8)), "kernel": jnp.ones((4, 8))}
+    params, _ = eqx.partition(made, eqx.is_inexact_array)
+    found = modules.dotted(optimizers.kernels(params))
+    assert found.pop("kernel") and found and not any(found.values())
+    optimizer = optimizers.decayed_kernels(1.0, 0.1)
+    zeros = jax.tree.map(jnp.zeros_like, params)
+    updates, _ = optimizer.update(zeros, optimizer.init(params), params)
+    assert not updates["first"].weight.any() and updates["kernel"].any()
+
+
+def test_norms_of_stacked_layers_are_not_decayed():
+    params, _ = eqx.partition(stacked(jax.random.key(0)), eqx.is_inexact_array)
+    found = modules.dotted(optimizers.kernels(params))
+    # A stacked bias has as many axes as a kernel.
+    assert [name for name, decayed in found.items() if decayed] == ["linear.weight"]
+
+
 def test_each_weight_of_a_recurrent_cell_is_decayed():
     cell = eqx.nn.LSTMCell(3, 4, key=jax.random.key(0))
     params, _ = eqx.partition(cell, eqx.is_inexact_array)

@@ -177,6 +177,19 @@ def test_guesses_change_no_token_and_good_ones_save_runs(ahead):
     assert runs["itself"] <= runs["rounded"] <= runs["other"] <= COUNT
 
 
+@pytest.mark.parametrize("top_k", [0, -1, 129])
+def test_to_draw_from_no_token_or_from_more_than_there_are_is_refused(top_k):
+    config = gpt.Config(length=32, width=32, layers=2)
+    params, key = gpt.init_gpt(jax.random.key(0), config), jax.random.key(1)
+    words = f"top_k is {top_k}: draw from 1 to 128 tokens"
+    with pytest.raises(ValueError, match=words):
+        requests.respond(params, TEXT[:4], key, config, 20, 8, top_k=top_k)
+    rows, lengths = np.zeros((2, 4), np.int32), np.array([4, 2])
+    with pytest.raises(ValueError, match=words):
+        keys = jax.random.split(key)
+        requests.respond_to_all(params, rows, lengths, keys, config, 20, 1.0, top_k)
+
+
 def test_what_has_no_position_is_refused():
     config = gpt.Config(length=32, width=32, layers=2)
     params, key = gpt.init_gpt(jax.random.key(0), config), jax.random.key(1)

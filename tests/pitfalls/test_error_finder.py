@@ -216,6 +216,16 @@ CARRY = "scan body function carry input and carry output must have equal types, 
             "TracerIntegerConversionError",
         ),
         ("flax.errors.InvalidRngError: rngs should be of type KeyArray", "InvalidRngError"),
+        *(
+            (
+                f"ValueError: For primitive {name}, context mesh AbstractMesh('i': 4, axis_types="
+                "(Explicit,), device_kind=cpu, num_cores=None) should match the aval mesh "
+                "AbstractMesh('i': 8, axis_types=(Explicit,), device_kind=cpu, num_cores=None) "
+                "for shape float32[8@i]. This error occurs at source: a.py:7:11 (f)",
+                "should match the aval mesh",
+            )
+            for name in ("dot_general", "dynamic_slice", "sub")
+        ),
         (
             "ValueError: Custom node type mismatch: expected type: <class 'flax.nnx.variablelib."
             "Param'>, value: JitTracer(float32[2,1]).",

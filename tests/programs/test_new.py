@@ -57,6 +57,33 @@ os.rename, ocp.CheckpointManager.save = rename_or_die, save_and_wait
 train.main([*words, "--folder", "run"])
 """
 
+# A scheduler sends SIGTERM in step 7.
+TOLD = """
+import os, signal
+
+import train
+
+functions_of = train.functions_of
+
+
+def told(*of):
+    step, testing = functions_of(*of)
+    left = [7]
+
+    def counted(**state):
+        left[0] -= 1
+        if not left[0]:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return step(**state)
+
+    return counted, testing
+
+
+if os.environ.get("JOB_COMPLETION_INDEX") != "0":
+    train.functions_of = told
+train.main([*os.environ["WORDS"].split(), "--folder", "told"])
+"""
+
 
 @pytest.fixture
 def project(package, kept_programs, tmp_path):
@@ -162,6 +189,35 @@ def test_two_processes_train_as_one_does_and_one_of_them_says_so(project):
     assert [*numbers(first.text)] == [5, 10, 15, 20] and not numbers(second.text)
 
 
+def test_sigterm_saves_the_step_and_the_same_command_goes_on(project):
+    place, python = project("mlp")
+    (place / "told.py").write_text(TOLD)
+    run = python("told.py")
+    assert run.returncode == os.EX_TEMPFAIL, run.stdout + run.stderr
+    assert run.stdout.splitlines()[-1] == "stopped after step 7, which is saved"
+    assert [*numbers(run.stdout)] == [5]
+    rest = python("train.py", *RUN, "--folder", "told")
+    assert "steps done: 7," in rest.stdout, rest.stdout + rest.stderr
+    whole = numbers(python("train.py", *RUN, "--folder", "whole").stdout)
+    assert numbers(rest.stdout) == {number: whole[number] for number in (10, 15, 20)}
+
+
+def test_sigterm_for_one_of_two_processes_ends_both_after_the_same_step(project):
+    place, _ = project("mlp")
+    (place / "told.py").write_text(TOLD)
+    words = "--steps 1000000 --every 1000 --batch 32 --devices 2".split()
+    with launcher.reserved_port() as port:
+        common = launcher.clean_environment(place, 2) | {"WORDS": " ".join(words)}
+        common |= {"COORDINATOR": f"localhost:{port}", "PROCESSES": "2"}
+        own = [common | {"JOB_COMPLETION_INDEX": str(number)} for number in range(2)]
+        program = "import sys; sys.stdout = sys.stderr; import told"
+        command = [sys.executable, "-c", program]
+        first, second = launcher.run_together([command] * 2, own, place, limit=600, grace=60)
+    assert first.status == second.status == os.EX_TEMPFAIL, first.text + second.text
+    (step,) = re.findall(r"stopped after step (\d+), which is saved", first.text)
+    assert (place / "told" / step).is_dir()
+
+
 def given(folder, words=""):
     """Return the options of a short run on rows of digits."""
     common = "--steps 4 --every 2 --batch 16 --folder".split()
@@ -178,10 +234,11 @@ def small(monkeypatch):
 
     monkeypatch.setattr(train, "devices_of", lambda count: jax.devices()[:count])
     of(64, 16, 10)
-    # The program sets another.
-    before = signal.getsignal(signal.SIGINT)
+    # The program sets others.
+    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
     yield of
-    signal.signal(signal.SIGINT, before)
+    for each, handler in before.items():
+        signal.signal(each, handler)
 
 
 def test_a_resumed_run_takes_the_batches_of_the_rest(small, tmp_path, capsys):

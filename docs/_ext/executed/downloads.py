@@ -102,7 +102,7 @@ def bring(name: str, text: str) -> None:
     import pathlib
 
     path, title = pathlib.Path(name), text.partition("\n")[0]
-    if path.exists() and path.read_text("utf8").partition("\n")[0] != title:
+    if path.exists() and path.read_text("utf8", "replace").partition("\n")[0] != title:
         raise FileExistsError(f"there is another {name} here: move it, or move this notebook")
     path.write_text(text, "utf8")
 

@@ -14,6 +14,7 @@ import time
 import jax
 import numpy as np
 import orbax.checkpoint as ocp
+from jax.experimental.multihost_utils import reached_preemption_sync_point
 
 from snippets.processes.cluster import join_by_launcher
 from snippets.programs.start.images import OPTIONS, UNIT, load
@@ -32,6 +33,7 @@ from snippets.project.gpt import make_optimizer
 from snippets.training.sharded_parameters import in_shards
 
 DEVICES = 8
+TOLD = []
 
 
 def positive(text):
@@ -153,6 +155,18 @@ def stretches(first, last, every):
     return itertools.pairwise([first, *ends, last])
 
 
+def until_told(batches, begin):
+    """Yield batches of the steps after `begin`, until SIGTERM comes.
+
+    Of several processes, all end after the same step.
+    """
+    for number, batch in enumerate(batches, begin + 1):
+        yield batch
+        if TOLD or reached_preemption_sync_point(number):
+            TOLD.append(number)
+            return
+
+
 def report(number, values, of_test, rate, share):
     """Print the line of a step: loss and norm, test loss, labels/s, MFU."""
     loss, norm = values
@@ -171,6 +185,17 @@ def save(manager, number, state, of_test, options):
     )
 
 
+def stop_if_told(manager, number, state, options):
+    """Save the state after a step, and raise SystemExit, if SIGTERM came.
+
+    The scheduler may not wait for an evaluation, so there is none.
+    """
+    if TOLD:
+        save(manager, number, state, np.nan, options)
+        say(f"stopped after step {number}, which is saved")
+        raise SystemExit(os.EX_TEMPFAIL)
+
+
 def train(options, mesh, manager, until):
     """Train on from a checkpoint; return float32 losses before each step."""
     training, test = load(options)
@@ -186,14 +211,15 @@ def train(options, mesh, manager, until):
     one = next(in_order(training, size))
     share = share_of_peak(testing, state, one, options.peak * mesh.size)
     for begin, end in stretches(first, until, options.every):
-        own = itertools.islice(batches, end - begin)
+        own = until_told(itertools.islice(batches, end - begin), begin)
         start = time.perf_counter()
         state, values = take_steps(step, state, own)
         rate = len(values) / (time.perf_counter() - start)
+        losses.extend(values[:, 0])
+        stop_if_told(manager, begin + len(values), state, options)
         of_test = evaluated(testing, state, test, size, mesh)
         report(end, values[-1], of_test, rate * one[1].size, rate * share)
         save(manager, end, state, of_test, options)
-        losses.extend(values[:, 0])
     return np.array(losses, np.float32)
 
 
@@ -238,8 +264,9 @@ def stop(number, frame):
 
 
 def main(words=None):
-    """Train as a command line says."""
+    """Train as a command line says; at SIGTERM it saves, and ends."""
     signal.signal(signal.SIGINT, stop)
+    signal.signal(signal.SIGTERM, lambda number, frame: TOLD.append(number))
     options = parsed(words)
     devices = devices_of(options.devices)
     with held(options.folder):
