@@ -198,7 +198,8 @@ def chosen(gate, x, top_k=1):
     `gate` has shape (width, experts). ValueError where a row gets no expert,
     or more than there are.
     """
-    if not 1 <= top_k <= (experts := gate.shape[1]):
+    experts = gate.shape[1]
+    if not 1 <= top_k <= experts:
         raise ValueError(
             f"top_k is {top_k}: choose from 1 to {experts} experts for a row"
         )

@@ -284,6 +284,7 @@ def test_more_experts_than_there_are_or_none_are_refused(top_k):
     x, gate = rows_and_gate()
     sends = functools.partial(stages.ragged_experts, send=stages.send_padded)
     with mesh("experts"):
+        placed_ones = placed("experts", x, gate, SOME)[:3]
         for experts in (
             stages.every_expert,
             sends,
@@ -292,14 +293,14 @@ def test_more_experts_than_there_are_or_none_are_refused(top_k):
         ):
             for call in experts, jax.jit(experts, static_argnames="top_k"):
                 with pytest.raises(ValueError, match=f"top_k is {top_k}: choose from 1 to 16"):
-                    call(SOME, gate, x, top_k=top_k)
+                    call(*placed_ones, top_k=top_k)
 
 
 @pytest.mark.parametrize("capacity", [0, -1])
 def test_experts_without_a_seat_are_refused(capacity):
     x, gate = rows_and_gate()
     with mesh("experts"), pytest.raises(ValueError, match=f"a capacity of {capacity}: give"):
-        stages.capacity_experts(SOME, gate, x, capacity)
+        stages.capacity_experts(*placed("experts", x, gate, SOME)[:3], capacity)
 
 
 def test_the_balance_loss_is_one_where_experts_have_as_much_to_do():
