@@ -77,8 +77,7 @@ def brought(jaxpr):
                 size = math.prod(shape) * new.aval.dtype.itemsize
                 if memory_of(old.aval) != memory_of(new.aval):
                     total[memory_of(new.aval)] += size
-        scanned = equation.primitive.name == "scan"
-        times = equation.params["length"] if scanned else 1
+        times = equation.params.get("length", 1)
         for inner in inner_jaxprs(equation) * times:
             total += brought(inner)
     return total
