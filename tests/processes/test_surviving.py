@@ -158,9 +158,10 @@ def test_a_checkpoint_of_step_0_counts_and_the_last_step_is_saved(tmp_path, caps
         manager.save(0, args=ocp.args.StandardSave(state))
         manager.wait_until_finished()
         assert surviving.train(manager, mesh, 3) is False
+        manager.wait_until_finished()
         *_, loss = surviving.train_step(**state, batch=surviving.batch_of(1, mesh))
         assert surviving.train(manager, mesh, 3) is False
+        assert manager.all_steps() == [0, 3]
     losses = [float(line.split()[2]) for line in capsys.readouterr().out.splitlines()]
     assert len(losses) == 3
     np.testing.assert_allclose(losses[0], loss, rtol=1e-5)
-    assert manager.all_steps() == [0, 3]
