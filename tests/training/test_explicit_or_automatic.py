@@ -222,7 +222,7 @@ def test_lay_out_refuses_names_of_no_such_axis(kinds):
 
         mapped = jax.shard_map(inner, in_specs=jax.P("data"), out_specs=jax.P("data"))
         with pytest.raises(ValueError, match="name explicit or automatic axes of the mesh"):
-            jax.jit(mapped)(np.ones((8, 16), np.float32))
+            jax.jit(mapped)(jax.device_put(np.ones((8, 16), np.float32), jax.P("data")))
 
 
 def test_lay_out_without_a_mesh():
