@@ -12,10 +12,6 @@ from jax import P, lax, reshard
 from snippets.devices.layouts import communication
 from snippets.devices.resharding import bytes_to_receive
 
-PRINTED = re.compile(
-    r"(?:spmd_partitioner|fft_handler|sharding_propagation)\.cc:\d+\] (.*)"
-)
-
 
 @contextlib.contextmanager
 def standard_error(lines):
@@ -36,7 +32,15 @@ def standard_error(lines):
 
 
 def partitioned(function, *args):
-    """Compile a function; return it, and the partitioner's lines."""
+    """Compile a function; return it, and the partitioner's lines.
+
+    ValueError if the level of the log hides them.
+    """
+    if os.environ.get("TF_CPP_MIN_LOG_LEVEL", "1") not in ("0", "1"):
+        raise ValueError(
+            "TF_CPP_MIN_LOG_LEVEL hides warnings: set it to 1 before you "
+            "import JAX"
+        )
     lowered, lines = jax.jit(function).lower(*args), []
     with standard_error(lines):
         compiled = lowered.compile()
@@ -57,22 +61,29 @@ def in_steps(*specs):
     return change
 
 
-def bytes_received(compiled):
-    """Return the bytes that each device of a mesh of 4 x 2 receives."""
-    return sum(size for *_, size in communication(compiled.as_text(), (4, 2)))
+def bytes_received(compiled, sizes):
+    """Return the bytes of float32 that each device receives at least.
+
+    `sizes` are those of the mesh.
+    """
+    return sum(size for *_, size in communication(compiled.as_text(), sizes))
 
 
 def cost(x, *specs):
     """Return how many lines are printed to lay x out so, and the bytes.
 
     A device receives so many, lacks so many, and needs so many temporaries.
+    x is float32, on a mesh of explicit axes; TypeError for other dtypes.
     """
+    if x.dtype != jnp.float32:
+        raise TypeError(f"bytes of {x.dtype} aren't counted: pass float32")
+    mesh = x.sharding.mesh
     compiled, lines = partitioned(in_steps(*specs), x)
     lacking = bytes_to_receive(x, jax.device_put(x, specs[-1]))
     return {
         "lines": len(lines),
-        "received": bytes_received(compiled),
-        "lacking": lacking // x.sharding.mesh.size,
+        "received": bytes_received(compiled, mesh.axis_sizes),
+        "lacking": lacking // mesh.size,
         "temporaries": compiled.memory_analysis().temp_size_in_bytes,
     }
 

@@ -51,8 +51,12 @@ PJRT_Client* load(const char* path) {
     std::fprintf(stderr, "%s\n", dlerror());
     std::exit(1);
   }
-  using Get = const PJRT_Api* (*)();
-  api = reinterpret_cast<Get>(dlsym(plugin, "GetPjrtApi"))();
+  void* get = dlsym(plugin, "GetPjrtApi");
+  if (!get) {
+    std::fprintf(stderr, "%s is no plugin of PJRT\n", path);
+    std::exit(1);
+  }
+  api = reinterpret_cast<const PJRT_Api* (*)()>(get)();
   auto initialize = make<PJRT_Plugin_Initialize_Args>();
   check(api->PJRT_Plugin_Initialize(&initialize));
   auto create = make<PJRT_Client_Create_Args>();
@@ -179,7 +183,10 @@ def save_model(f, shape, folder):
 
     An open size is None in the shape. TensorFlow can't differentiate it.
     """
-    names = ", ".join("b" if size is None else str(size) for size in shape)
+    names = ", ".join(
+        f"size{axis}" if size is None else str(size)
+        for axis, size in enumerate(shape)
+    )
     converted = jax2tf.convert(
         f, polymorphic_shapes=[names], with_gradient=False
     )

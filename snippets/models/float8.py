@@ -13,11 +13,12 @@ E5M2 = jnp.float8_e5m2
 def scale_of(x, dtype, axis=None):
     """Return the scale that makes the largest |x| the dtype's largest.
 
-    One for the array, or one along an axis; 1 where all elements are 0.
+    One for the array, or one along an axis, float32; 1 where all elements are
+    0. It is at least 2**-126, because smaller numbers count as 0.
     """
     largest = jnp.abs(x).max(axis=axis, keepdims=axis is not None)
-    largest = largest.astype(jnp.float32)
-    return jnp.where(largest > 0, largest / float(jnp.finfo(dtype).max), 1)
+    scale = largest.astype(jnp.float32) / float(jnp.finfo(dtype).max)
+    return jnp.where(largest > 0, jnp.maximum(scale, 2.0**-126), 1)
 
 
 def to_float8(x, dtype, scale):
@@ -26,17 +27,22 @@ def to_float8(x, dtype, scale):
     return jnp.clip(x / scale, -largest, largest).astype(dtype)
 
 
-def matmul_8(a, b, dtypes=(E4M3, E4M3), axes=(None, None)):
+def matmul_8(a, b, dtypes=(E4M3, E4M3), axes=(None, None), out_sharding=None):
     """Return a @ b, (m, k) @ (k, n), in float32, of float8 arrays.
 
     Each array has a scale, or one for each row of a (axis 1) and each column
-    of b (axis 0).
+    of b (axis 0). ValueError for other axes. If explicit axes shard k, pass
+    `out_sharding`.
     """
+    if axes[0] not in (None, 1) or axes[1] not in (None, 0):
+        raise ValueError(f"axes are {axes}: 1 for a, 0 for b, or None")
     scales = [
         scale_of(x, *how) for x, *how in zip((a, b), dtypes, axes, strict=True)
     ]
     small = map(to_float8, (a, b), dtypes, scales)
-    found = jax.lax.dot(*small, preferred_element_type=jnp.float32)
+    found = jax.lax.dot(
+        *small, preferred_element_type=jnp.float32, out_sharding=out_sharding
+    )
     return found * scales[0] * scales[1]
 
 
@@ -60,12 +66,19 @@ def matmul_mx(a, b, block=32):
     return rounded(a) @ rounded(b.T).T
 
 
+def layout_of(x):
+    """Return the sharding of x on explicit axes, or None."""
+    explicit = jax.sharding.get_abstract_mesh().explicit_axes
+    return jax.typeof(x).sharding if explicit else None
+
+
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2,))
 def linear_8(x, weights, of_gradient=E5M2):
-    """Return x @ weights from float8_e4m3fn, in float32.
+    """Return x @ weights, (m, k) @ (k, n), from float8_e4m3fn, in float32.
 
     The backward pass has its matmuls in float8 as well, with the incoming
-    gradient in the dtype `of_gradient`.
+    gradient in the dtype `of_gradient`. Gradients have the dtypes and the
+    layouts of x and of the weights. Explicit axes may not shard k.
     """
     return matmul_8(x, weights)
 
@@ -79,8 +92,10 @@ def linear_8_backward(of_gradient, kept, g):
     """Return the gradients of x and of the weights."""
     x, weights = kept
     mixed = of_gradient, E4M3
-    of_weights = matmul_8(x.T, g, mixed[::-1])
-    return matmul_8(g, weights.T, mixed), of_weights
+    like_x, like_weights = map(layout_of, kept)
+    of_x = matmul_8(g, weights.T, mixed, out_sharding=like_x)
+    of_weights = matmul_8(x.T, g, mixed[::-1], out_sharding=like_weights)
+    return of_x.astype(x.dtype), of_weights.astype(weights.dtype)
 
 
 def unscaled_8(x, weights):

@@ -33,7 +33,7 @@ def by_queries(
     the number of positions.
     """
     ids = segments_or_zeros(query, key, value, segment_ids)
-    positions = jnp.arange(query.shape[1])
+    positions, window = jnp.arange(query.shape[1]), whole_window(window)
 
     @jax.checkpoint
     def of_query(own):
@@ -47,6 +47,16 @@ def by_queries(
     queries = positions, jnp.moveaxis(query, 1, 0), ids.T
     found = jax.lax.map(of_query, queries, batch_size=block)
     return jnp.moveaxis(found, 0, 1)
+
+
+def whole_window(window):
+    """Return a window, a number of positions or None; ValueError for others.
+
+    With a window of 0, a position sees itself.
+    """
+    if window is not None and not (isinstance(window, int) and window >= 0):
+        raise ValueError(f"window is {window}: pass one int, from 0 on")
+    return window
 
 
 def segments_or_zeros(query, key, value, segment_ids):
@@ -145,10 +155,11 @@ def attention_in_blocks(
     row. With `causal`, a position sees no later one. With a `window`, it sees
     positions at most as far away; with `segment_ids`, int (batch, time), only
     those of its own segment. Sums have at least float32, the result the
-    query's dtype. ValueError for other shapes, or where `block` does not
-    divide the number of positions.
+    query's dtype. ValueError for other shapes and windows, or where `block`
+    does not divide the number of positions.
     """
     ids = segments_or_zeros(query, key, value, segment_ids)
+    window = whole_window(window)
     batch, time, heads, width = query.shape
     groups = key.shape[2]
     if heads % groups:

@@ -179,3 +179,8 @@ def log_of_exp(x):
 def line(x, factor, offset):
     """Return factor · x + offset, which rounds twice; once if compiled."""
     return factor * x + offset
+
+
+def largest_or_nan(x):
+    """Return the largest element of floats x, or nan if any element is nan."""
+    return jnp.where(jnp.isnan(x).any(), jnp.nan, x.max())

@@ -19,14 +19,16 @@ def own_batches(data, size, count, number):
 
     `data` is a MapDataset, in an order that is the same in all processes.
     Batch b of all processes together has its elements b * size to (b + 1) *
-    size - 1, for each count. ValueError unless the count divides the size.
+    size - 1, for each count. Elements that don't fill a last batch are left
+    out. ValueError unless the count divides the size, and number < count.
     """
-    if size % count:
+    if size % count or not 0 <= number < count:
         raise ValueError(
-            f"{count} processes can't share {size} rows equally: take a "
-            "multiple"
+            f"{count} processes can't share {size} rows equally, or have no "
+            f"number {number}: take a multiple, and numbers from 0"
         )
-    return data[number::count].batch(size // count)
+    whole = data[: len(data) // size * size]
+    return whole[number::count].batch(size // count)
 
 
 def feeding_program():
@@ -144,7 +146,10 @@ def packed_row(documents, size):
 
     Segments count the documents, int32 (length,), from 1 on; 0 is padding. A
     label is the next token of the document. The last token has none: -1.
+    ValueError if the documents are longer than the row.
     """
+    if (total := sum(map(len, documents))) > size:
+        raise ValueError(f"{total} tokens don't fit into a row of {size}")
     tokens, segments, positions = np.zeros((3, size), np.int32)
     labels, end = np.full(size, -1, np.int32), 0
     for segment, document in enumerate(documents, 1):
@@ -152,7 +157,7 @@ def packed_row(documents, size):
         tokens[start:end] = document
         segments[start:end] = segment
         positions[start:end] = np.arange(len(document))
-        labels[start : end - 1] = document[1:]
+        labels[start:end][:-1] = document[1:]
     x = {"tokens": tokens, "segments": segments, "positions": positions}
     return x, labels
 

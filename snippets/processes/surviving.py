@@ -72,22 +72,24 @@ def train_step(params, opt_state, batch):
 def train(manager, mesh, until):
     """Train to step `until`, from the newest checkpoint on if there is one.
 
-    Calls the manager in each step, which saves at regular steps, and when a
-    process was sent SIGTERM. Returns whether SIGTERM has stopped it.
+    Calls the manager in each step, which saves at regular steps, when a
+    process was sent SIGTERM, and in the last step. Returns whether SIGTERM
+    has stopped it.
     """
     import jax
     import orbax.checkpoint as ocp
 
     step = jax.jit(train_step)
-    state, done = first_state(mesh), manager.latest_step() or 0
-    if done:
-        like = ocp.args.StandardRestore(state)
-        state = manager.restore(done, args=like)
-    for number in range(done + 1, until + 1):
+    state, done = first_state(mesh), manager.latest_step()
+    if done is not None:
+        state = jax.tree.map(ocp.utils.to_shape_dtype_struct, state)
+        state = manager.restore(done, args=ocp.args.StandardRestore(state))
+    for number in range((done or 0) + 1, until + 1):
         params, opt_state, loss = step(**state, batch=batch_of(number, mesh))
         state = {"params": params, "opt_state": opt_state}
         print("step", number, float(loss))
-        manager.save(number, args=ocp.args.StandardSave(state))
+        saved = ocp.args.StandardSave(state)
+        manager.save(number, args=saved, force=number == until)
         if manager.reached_preemption(number):
             return True
     return False

@@ -1,7 +1,9 @@
 """A transformer on a mesh of explicit axes, automatic ones, or both."""
 
 import ast
+import collections
 import inspect
+import re
 import textwrap
 
 import jax
@@ -46,16 +48,42 @@ def mesh_of(data, model):
     return jax.make_mesh((2, 4), ("data", "model"), kinds)
 
 
-def loss_and_traffic(apply, params, batch, stats=()):
-    """Return a loss, and the collectives of its gradient.
+def traffic(program):
+    """Return {kind: elements that the collectives return on one device}.
 
-    They are {kind: elements that they return on one device}.
+    `program` is the text of a compiled function. A collective in a loop counts
+    once for each iteration; ValueError if the text doesn't say how many.
     """
+    blocks = {}
+    for block in program.split("\n\n"):
+        if named := re.match(r"\s*(ENTRY )?%?([\w.-]+) \(", block):
+            blocks["ENTRY" if named[1] else named[2]] = block
+    total = collections.Counter()
+
+    def add(name, times):
+        found = count_collectives(blocks[name])
+        total.update({k: times * n["elements"] for k, n in found.items()})
+        for line in blocks[name].splitlines():
+            runs, loop = times, "body=" in line
+            if loop:
+                counted = re.search(r'known_trip_count.*?"(\d+)"', line)
+                if counted is None:
+                    raise ValueError(f"how often does this loop run? {line}")
+                runs *= int(counted[1])
+            pattern = r"(?:body|calls|to_apply)=%?([\w.-]+)"
+            for inner in re.findall(pattern, line):
+                add(inner, runs)
+
+    add("ENTRY", 1)
+    return dict(total)
+
+
+def loss_and_traffic(apply, params, batch, stats=()):
+    """Return a loss, and the `traffic` of its gradient."""
     gradient = jax.jit(gradient_of(cross_entropy(apply)))
     compiled = gradient.lower(params, stats, batch).compile()
     (loss, _), _ = compiled(params, stats, batch)
-    found = count_collectives(compiled.as_text())
-    return float(loss), {k: each["elements"] for k, each in found.items()}
+    return float(loss), traffic(compiled.as_text())
 
 
 def by_heads(params, heads):
@@ -183,14 +211,20 @@ def reshard_mixed(x):
     return reshard(2 * x, jax.P("data", "model"))
 
 
-def along(spec, axes):
+def along(spec, axes, others):
     """Return a spec with only those axes of the mesh.
 
-    ValueError where one entry has others as well: their order would be lost.
+    ValueError where one entry has others as well, because their order would
+    be lost, or where it has a name that is neither.
     """
     entries = []
     for entry in spec:
         names = (entry,) if isinstance(entry, str) else entry or ()
+        if names is jax.P.UNCONSTRAINED or {*names} - {*axes, *others}:
+            raise ValueError(
+                f"{entry} in {spec}: name explicit or automatic axes of the "
+                f"mesh, {*axes, *others}, or None"
+            )
         kept = tuple(name for name in names if name in axes)
         if kept and kept != names:
             raise ValueError(
@@ -203,13 +237,18 @@ def along(spec, axes):
 
 @jax.jit(static_argnames="spec")
 def lay_out(x, spec):
-    """Return an array in a layout, on axes of either kind.
+    """Return an array in a layout, on axes of either kind; without a mesh, x.
 
-    ValueError if explicit and automatic axes together shard one axis of x.
+    ValueError for names of no such axis, or if explicit and automatic axes
+    together shard one axis of x.
     """
     mesh = jax.sharding.get_abstract_mesh()
+    if mesh.empty:
+        return x
+    kinds = mesh.explicit_axes, mesh.auto_axes
+    explicit, auto = along(spec, *kinds), along(spec, *kinds[::-1])
     if mesh.explicit_axes:
-        x = reshard(x, along(spec, mesh.explicit_axes))
+        x = reshard(x, explicit)
     if mesh.auto_axes:
-        x = lax.with_sharding_constraint(x, along(spec, mesh.auto_axes))
+        x = lax.with_sharding_constraint(x, auto)
     return x

@@ -10,7 +10,7 @@ import optax
 import orbax.checkpoint as ocp
 
 from snippets.jaxprs.reading import inner_jaxprs
-from snippets.models.float8 import rounded_by_chance
+from snippets.models.float8 import rounded_by_chance, scale_of
 
 EXPECTED_ERRORS = {
     "update_from_host": (
@@ -23,18 +23,20 @@ EXPECTED_ERRORS = {
 def on_host(optimizer):
     """Return the optimizer, whose state stays in the host's memory.
 
-    `update` copies it to the device, and the new one back.
+    `update` copies it to the device, and the new one back. It passes on
+    further arguments, such as `value`.
     """
+    optimizer = optax.with_extra_args_support(optimizer)
 
     def init(params):
         return jax.device_put(optimizer.init(params), jax.memory.Space.Host)
 
-    def update(grads, opt_state, params=None):
+    def update(grads, opt_state, params=None, **more):
         near = jax.device_put(opt_state, jax.memory.Space.Device)
-        updates, new = optimizer.update(grads, near, params)
+        updates, new = optimizer.update(grads, near, params, **more)
         return updates, jax.device_put(new, jax.memory.Space.Host)
 
-    return optax.GradientTransformation(init, update)
+    return optax.GradientTransformationExtraArgs(init, update)
 
 
 def in_host_memory(layout):
@@ -61,18 +63,22 @@ def memory_of(aval):
 
 
 def brought(jaxpr):
-    """Return the bytes that a traced function moves to each memory.
+    """Return the bytes that a traced function moves from memory to memory.
 
-    On explicit axes, they are those of one device.
+    They are {memory that they go to: bytes}, on explicit axes those of one
+    device. A `while` loop counts as one iteration.
     """
     total = collections.Counter()
     for equation in jaxpr.eqns:
         if equation.primitive.name == "device_put":
-            for value in equation.outvars:
-                shape = value.aval.sharding.shard_shape(value.aval.shape)
-                size = math.prod(shape) * value.aval.dtype.itemsize
-                total[memory_of(value.aval)] += size
-        for inner in inner_jaxprs(equation):
+            variables = equation.invars, equation.outvars
+            for old, new in zip(*variables, strict=True):
+                shape = new.aval.sharding.shard_shape(new.aval.shape)
+                size = math.prod(shape) * new.aval.dtype.itemsize
+                if memory_of(old.aval) != memory_of(new.aval):
+                    total[memory_of(new.aval)] += size
+        times = equation.params.get("length", 1)
+        for inner in inner_jaxprs(equation) * times:
             total += brought(inner)
     return total
 
@@ -134,13 +140,16 @@ class EightBits(NamedTuple):
 
 
 def to_8_bits(x, key):
-    """Return x, of at least one axis, as `EightBits`, rounded by chance.
+    """Return floats x, of at least one axis, as `EightBits`.
 
-    The largest element of a row becomes the largest float8, 448.
+    They are rounded by chance. The largest element of a row becomes the
+    largest float8, 448. ValueError for a scalar.
     """
-    largest = jnp.abs(x).max(axis=-1, keepdims=True)
-    scale = jnp.where(largest > 0, largest / 448, 1)
-    values = rounded_by_chance(x / scale, jnp.float8_e4m3fn, key)
+    if x.ndim == 0:
+        raise ValueError("a scalar has no row: keep it in float32")
+    scale = scale_of(x, jnp.float8_e4m3fn, axis=-1)
+    small = x.astype(jnp.float32) / scale
+    values = rounded_by_chance(small, jnp.float8_e4m3fn, key)
     return EightBits(values, scale)
 
 

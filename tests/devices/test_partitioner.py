@@ -19,6 +19,11 @@ MESH = jax.make_mesh((4, 2), ("x", "y"))
 AUTO = jax.make_mesh((4, 2), ("x", "y"), (AxisType.Auto,) * 2)
 
 
+@pytest.fixture(autouse=True)
+def warnings_are_shown(monkeypatch):
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "1")
+
+
 def moved(x, *specs):
     """Return x in one layout after another, on axes of either kind."""
     explicit = jax.sharding.get_abstract_mesh().explicit_axes
@@ -141,6 +146,25 @@ WAYS = [
     [jax.P(None, "y", "x"), jax.P(None, ("x", "y"))],
     [jax.P(None, "y", "x"), jax.P(None, ("y", "x"))],
 ]
+
+
+@pytest.mark.parametrize("sizes", [(4, 2), (2, 4), (8, 1), (1, 8)], ids=str)
+def test_steps_send_what_is_lacking_on_each_mesh(sizes):
+    mesh = jax.make_mesh(sizes, ("x", "y"))
+    with jax.set_mesh(mesh):
+        x = jax.device_put(jnp.zeros((64, 32)), ROWS)
+        steps = page.cost(x, BOTH, COLUMNS)
+    assert steps["received"] == steps["lacking"] == (1 - 1 / sizes[0]) / sizes[1] * x.nbytes
+
+
+def test_what_cannot_be_counted_or_seen_is_refused(monkeypatch):
+    with jax.set_mesh(MESH):
+        x = jax.device_put(jnp.zeros((16, 32), jnp.bfloat16), ROWS)
+        with pytest.raises(TypeError, match="pass float32"):
+            page.cost(x, COLUMNS)
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", "2")
+    with pytest.raises(ValueError, match="TF_CPP_MIN_LOG_LEVEL hides warnings"):
+        page.partitioned(jnp.sin, np.ones(3))
 
 
 def test_each_way_ends_with_the_same_numbers():

@@ -63,6 +63,17 @@ def test_tensorflow_runs_or_refuses_custom_calls_but_is_never_wrong(f, shape, tm
         np.testing.assert_allclose(found, f(X), rtol=1e-5)
 
 
+def test_open_sizes_need_not_be_equal(tmp_path):
+    seen = []
+
+    def keep(x):
+        seen.append(x.shape)
+        return x
+
+    deploying.save_model(keep, (None, None), tmp_path)
+    assert all(rows is not columns and str(rows) != str(columns) for rows, columns in seen)
+
+
 def test_a_saved_model_has_no_callbacks(tmp_path):
     with pytest.raises(NotImplementedError, match="host_callbacks"):
         deploying.save_model(deploying.called_back, (2, 3), tmp_path)
@@ -84,6 +95,12 @@ def test_the_cpp_program_says_that_the_plugin_is_missing(run, tmp_path):
     ended = called(run, "missing.so", deploying.score, X, tmp_path / "score.bin")
     assert ended.returncode == 1
     assert "missing.so: cannot open" in ended.stderr
+
+
+def test_the_cpp_program_says_that_a_library_is_no_plugin(run, tmp_path):
+    ended = called(run, "libm.so.6", deploying.score, X, tmp_path / "score.bin")
+    assert ended.returncode == 1
+    assert ended.stderr == "libm.so.6 is no plugin of PJRT\n"
 
 
 @pytest.mark.skipif(not PLUGIN, reason="needs pip install --no-deps lammps-jax-pjrt-cpu")

@@ -24,6 +24,9 @@ MASKS = [
     {"causal": True, "window": 9, "segment_ids": TEXTS},
     {"window": 3},
     {"window": 40},
+    {"window": 0},
+    {"causal": True, "window": 0},
+    {"causal": True, "window": 1000},
 ]
 
 
@@ -117,6 +120,9 @@ def test_what_no_way_can_attend_to_is_refused(way):
         WAYS[way](query, key, value, segment_ids=jnp.zeros(TIME, int))
     with pytest.raises(ValueError, match=r"key heads|multiple of"):
         WAYS[way](query[:, :, :3], key, value)
+    for window in -1, (2, 3), 2.0:
+        with pytest.raises(ValueError, match="pass one int, from 0 on"):
+            WAYS[way](query, key, value, window=window)
     with pytest.raises(ValueError, match="do not fill"):
         long_sequences.attention_in_blocks(query, key, value, block=7)
 

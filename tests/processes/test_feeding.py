@@ -47,9 +47,22 @@ def test_the_position_of_two_processes_is_not_one_of_a_single_process(tmp_path):
         grain.checkpoint.CheckpointHandler().restore(tmp_path, iterator)
 
 
-def test_a_size_that_does_not_divide_is_refused():
-    with pytest.raises(ValueError, match="3 processes can't share 8 rows"):
-        feeding.own_batches(in_order(), 8, 3, 0)
+@pytest.mark.parametrize(("size", "count", "number"), [(8, 3, 0), (8, 4, 4), (8, 4, -1), (2, 4, 0)])
+def test_a_size_that_does_not_divide_is_refused(size, count, number):
+    with pytest.raises(ValueError, match=f"{count} processes can't share {size} rows"):
+        feeding.own_batches(in_order(), size, count, number)
+
+
+@pytest.mark.parametrize("count", [1, 2, 4, 8])
+def test_elements_that_do_not_fill_a_last_batch_are_left_out(count):
+    data = grain.MapDataset.range(20).seed(0).shuffle()
+    own = [feeding.own_batches(data, 8, count, number) for number in range(count)]
+    assert {len(batches) for batches in own} == {2}
+    # After the last batch, Grain goes on with the order of the next epoch.
+    for step in range(4):
+        together = np.stack([batches[step] for batches in own], axis=1).ravel()
+        begin = 20 * (step // 2) + 8 * (step % 2)
+        assert together.tolist() == [data[i] for i in range(begin, begin + 8)]
 
 
 @pytest.mark.parametrize(("before", "after", "steps"), [(2, 4, 3), (4, 1, 5), (2, 2, 1)])
@@ -117,6 +130,22 @@ def test_a_row_reads_as_its_documents():
     assert x["positions"].tolist() == [0, 1, 2, 0, 1, 0, 0]
     assert labels.tolist() == [6, 7, -1, 9, -1, -1, -1]
     assert {array.dtype for array in (*x.values(), labels)} == {np.dtype(np.int32)}
+
+
+@pytest.mark.parametrize("lengths", [[0, 2, 0, 1], [0], [], [3, 0]])
+def test_documents_without_tokens_have_no_labels(lengths):
+    x, labels = feeding.packed_row([np.arange(1, 1 + n) for n in lengths], 4)
+    assert (x["tokens"] > 0).sum() == (x["segments"] > 0).sum() == sum(lengths)
+    assert (labels >= 0).sum() == sum(max(n - 1, 0) for n in lengths)
+    _, batch = packed_batch([*lengths, 2])
+    params = feeding.init_packed(jax.random.key(0))
+    assert np.isfinite(feeding.loss_and_count(params, batch)[0])
+
+
+@pytest.mark.parametrize("lengths", [[5], [4, 1], [3, 0, 2]])
+def test_a_row_that_is_too_short_is_refused(lengths):
+    with pytest.raises(ValueError, match="5 tokens don't fit into a row of 4"):
+        feeding.packed_row([np.arange(n) for n in lengths], 4)
 
 
 def packed_batch(lengths, size=16):

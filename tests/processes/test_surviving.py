@@ -144,3 +144,24 @@ def test_only_complete_saves_count(tmp_path):
     for name in "1", "10", "20.orbax-checkpoint-tmp":
         (tmp_path / name).mkdir()
     assert surviving.newest_in(tmp_path) == 10
+
+
+def test_a_checkpoint_of_step_0_counts_and_the_last_step_is_saved(tmp_path, capsys):
+    import jax
+    import orbax.checkpoint as ocp
+
+    mesh = jax.sharding.Mesh(jax.devices()[:1], ("data",), (jax.sharding.AxisType.Explicit,))
+    options = ocp.CheckpointManagerOptions(save_interval_steps=10)
+    with jax.set_mesh(mesh), ocp.CheckpointManager(tmp_path, options=options) as manager:
+        first = surviving.first_state(mesh)
+        state = {name: [x + 1 for x in arrays] for name, arrays in first.items()}
+        manager.save(0, args=ocp.args.StandardSave(state))
+        manager.wait_until_finished()
+        assert surviving.train(manager, mesh, 3) is False
+        manager.wait_until_finished()
+        *_, loss = surviving.train_step(**state, batch=surviving.batch_of(1, mesh))
+        assert surviving.train(manager, mesh, 3) is False
+        assert manager.all_steps() == [0, 3]
+    losses = [float(line.split()[2]) for line in capsys.readouterr().out.splitlines()]
+    assert len(losses) == 3
+    np.testing.assert_allclose(losses[0], loss, rtol=1e-5)

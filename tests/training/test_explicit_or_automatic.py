@@ -94,7 +94,9 @@ def test_the_compiler_gathers_packed_heads_and_a_constraint_does_not_help(params
         _, same = page.loss_and_traffic(constrained(params), laid_out, placed(), {})
     np.testing.assert_allclose(loss, alone[0][0], rtol=1e-5)
     rows, width = len(TOKENS) // 2, CONFIG.width
-    assert found["all-gather"] == same["all-gather"] == 2 * rows * CONFIG.length * 3 * width
+    # Once forward and once backward in each layer.
+    each = 2 * CONFIG.layers * rows * CONFIG.length * 3 * width
+    assert found["all-gather"] == same["all-gather"] == each
 
 
 def test_explicit_axes_refuse_packed_heads_and_unnamed_sums(params, headed):
@@ -105,6 +107,28 @@ def test_explicit_axes_refuse_packed_heads_and_unnamed_sums(params, headed):
         laid_out = jax.device_put(headed, page.tensor_parallel(headed, page.HEADS))
         with pytest.raises(ShardingTypeError, match="Contracting dimensions are sharded"):
             page.gpt_by_heads(laid_out, placed()[0], lambda x: None)
+
+
+def test_loops_count_each_iteration():
+    with jax.set_mesh(page.mesh_of("Explicit", "Explicit")):
+        x = jax.device_put(np.ones((8, 16), np.float32), jax.P("data"))
+
+        def gathered(x):
+            return jax.reshard(jnp.sort(jax.reshard(x, jax.P()), axis=0), jax.P("data"))
+
+        def looped(x):
+            return jax.lax.fori_loop(0, 5, lambda n, x: gathered(x), x)
+
+        def endless(x):
+            return jax.lax.while_loop(lambda x: x.sum() < 1e9, gathered, x)
+
+        once, five, unknown = (
+            jax.jit(f).lower(x).compile().as_text() for f in (gathered, looped, endless)
+        )
+    assert page.traffic(once) == {"all-gather": 128}
+    assert page.traffic(five) == {"all-gather": 5 * 128}
+    with pytest.raises(ValueError, match="how often does this loop run"):
+        page.traffic(unknown)
 
 
 def as_gpt(params):
@@ -183,6 +207,22 @@ def test_lay_out(kinds):
             for y, factor in (page.lay_out(x, spec), 1), (inside(x, spec), 2):
                 assert y.sharding.is_equivalent_to(expected, 2), (before, spec)
                 np.testing.assert_array_equal(y, factor * numbers)
+
+
+@pytest.mark.parametrize("kinds", BOTH, ids="-".join)
+def test_lay_out_refuses_names_of_no_such_axis(kinds):
+    unknown = jax.P("modle"), jax.P("data", "modle"), jax.P(jax.P.UNCONSTRAINED, "model")
+    with jax.set_mesh(page.mesh_of(*kinds)):
+        for spec in unknown:
+            with pytest.raises(ValueError, match="name explicit or automatic axes of the mesh"):
+                page.lay_out(np.ones((8, 16), np.float32), spec)
+
+        def inner(x):
+            return page.lay_out(x, jax.P("data"))
+
+        mapped = jax.shard_map(inner, in_specs=jax.P("data"), out_specs=jax.P("data"))
+        with pytest.raises(ValueError, match="name explicit or automatic axes of the mesh"):
+            jax.jit(mapped)(jax.device_put(np.ones((8, 16), np.float32), jax.P("data")))
 
 
 def test_lay_out_without_a_mesh():

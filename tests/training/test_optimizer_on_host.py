@@ -186,3 +186,59 @@ def test_small_squares_next_to_large_ones_make_no_large_step():
         updates, state = optimizer.update(grads, state)
         assert np.abs(updates["row"]).max() < 2e-3
     np.testing.assert_allclose(updates["row"][0, :3], -1e-3, rtol=0.5)
+
+
+def test_averages_that_decay_to_nothing_make_no_nan():
+    params = {"row": jnp.zeros((1, 4))}
+    optimizer = optimizer_on_host.adam_in_8_bits(1e-3)
+    update, state = jax.jit(optimizer.update), optimizer.init(params)
+    grads = {"row": jnp.array([[1e-30, 1e-30, 0.0, 0.0]])}
+    for number in range(400):
+        updates, state = update(jax.tree.map(lambda g, n=number: g * (n == 0), grads), state)
+        assert jnp.isfinite(updates["row"]).all()
+        assert jnp.isfinite(optimizer_on_host.from_8_bits(state[1][0]["row"])).all()
+
+
+@pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16])
+def test_scales_are_float32_for_all_floats(dtype):
+    x = jax.random.normal(jax.random.key(0), (3, 32)).astype(dtype)
+    small = optimizer_on_host.to_8_bits(x, jax.random.key(1))
+    assert small.scale.dtype == jnp.float32
+    optimizer, params = optimizer_on_host.adam_in_8_bits(1e-2), {"x": x}
+
+    def body(carry, _):
+        params, state = carry
+        updates, state = optimizer.update({"x": params["x"]}, state, params)
+        return (optax.apply_updates(params, updates), state), None
+
+    carry, _ = jax.lax.scan(body, (params, optimizer.init(params)), None, length=3)
+    assert carry[0]["x"].dtype == dtype
+
+
+def test_a_scalar_has_no_row():
+    with pytest.raises(ValueError, match="a scalar has no row"):
+        optimizer_on_host.adam_in_8_bits(1e-3).init({"x": jnp.float32(1)})
+
+
+def test_further_arguments_reach_the_optimizer():
+    params, grads = first_params(), jax.tree.map(jnp.ones_like, first_params())
+    for optimizer in optax.polyak_sgd(), optax.adam(1e-3):
+        expected, _ = optimizer.update(grads, optimizer.init(params), params, value=2.0)
+        for wrap in lambda x: x, lambda x: optax.chain(optax.identity(), x):
+            far = wrap(optimizer_on_host.on_host(optimizer))
+            updates, _ = far.update(grads, far.init(params), params, value=2.0)
+            jax.tree.map(np.testing.assert_array_equal, updates, expected)
+
+
+def test_copies_within_a_memory_are_not_counted_and_those_of_a_loop_are():
+    x = jnp.ones(4)
+    stays = jax.jit(lambda x: jax.device_put(x, jax.devices()[0]) + 1)
+    assert optimizer_on_host.brought(stays.trace(x).jaxpr.jaxpr) == {}
+
+    def body(x, _):
+        there = jax.device_put(x, jax.memory.Space.Host)
+        return jax.device_put(there, jax.memory.Space.Device), None
+
+    looped = jax.jit(lambda x: jax.lax.scan(body, x, None, length=5))
+    found = optimizer_on_host.brought(looped.trace(x).jaxpr.jaxpr)
+    assert found == {"host": 5 * x.nbytes, "device": 5 * x.nbytes}
