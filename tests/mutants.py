@@ -3,7 +3,8 @@
 `nox -s mutants`, with the names of pages or without. A page that says that two things are equal
 must not say so of a wrong one. Each row of mutants.toml replaces a text in a module of snippets/.
 The cells of its page are executed with it. The mistake is noticed where a cell raises, or prints
-something else. What two right runs print differently does not count.
+something else. What two right runs print differently does not count. A row that names a `test`
+is a mistake of which the page shows too little: where the page does not notice it, that test must.
 """
 
 import argparse
@@ -159,6 +160,26 @@ def put(change, snippets):
     path.write_text(text.replace(change["before"], change["after"]), "utf8")
 
 
+def fails(test, folder):
+    """Return whether a test fails with a folder's snippets; SystemExit where it cannot be run."""
+    paths = [str(folder), str(ROOT), *(str(ROOT / each) for each in ("docs", "docs/_ext"))]
+    words = [sys.executable, "-m", "pytest", "-x", "-o", f"pythonpath={' '.join(paths)}", test]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
+    if done.returncode not in (0, 1):
+        raise SystemExit(f"{test} cannot be run:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return done.returncode == 1
+
+
+def tested(change):
+    """Return whether the test of a row passes without its mistake, and fails with it."""
+    with tempfile.TemporaryDirectory(prefix="mutants-") as place:
+        shutil.copytree(ROOT / "snippets", pathlib.Path(place, "snippets"))
+        if fails(change["test"], place):
+            raise SystemExit(f"{change['test']} fails without a mistake")
+        put(change, pathlib.Path(place, "snippets"))
+        return fails(change["test"], place)
+
+
 def notices(right, again, wrong):
     """Return the number of the first cell that shows a mistake, or None; `wrong` may end there."""
     pairs = zip(right, again, wrong, strict=False)
@@ -186,8 +207,10 @@ def main():
             raise SystemExit(f"{name} cannot be executed:\n{right}")
         for each, found in zip(own, wrong, strict=True):
             number = notices(right, again, found)
-            missed += number is None
             said = "no" if number is None else f"by cell {number}"
+            if number is None and "test" in each and tested(each):
+                said = f"by {each['test']}"
+            missed += said == "no"
             print(f"| {name} | {each['mistake']} | {said} |", flush=True)
     print(f"{len(changes) - missed} of {len(changes)} mistakes are noticed")
     sys.exit(missed > 0)

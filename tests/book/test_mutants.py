@@ -14,6 +14,8 @@ def test_a_mistake_replaces_what_is_there_once(change):
     path = mutants.ROOT / "snippets" / f"{change['module'].replace('.', '/')}.py"
     assert path.read_text("utf8").count(change["before"]) == 1
     assert (mutants.ROOT / "docs" / f"{change['page']}.md").exists()
+    path, _, name = change.get("test", "tests/mutants.py").partition("::")
+    assert f"def {name}(" in (mutants.ROOT / path).read_text("utf8") or not name
 
 
 def test_a_page_notices_what_is_printed_or_raised_otherwise():
@@ -33,3 +35,13 @@ def test_a_page_is_executed_with_a_mistake_and_without():
     right, again, wrong = mutants.outputs("pitfalls/leaks", [mistake])
     assert any(printed for printed, _ in right)
     assert mutants.notices(right, again, wrong) is not None
+
+
+def test_a_mistake_is_noticed_by_the_test_of_its_row():
+    name = "test_without_jit_an_attribute_keeps_a_value"
+    change = {"module": "pitfalls.leaks", "test": f"tests/pitfalls/test_leaks.py::{name}"}
+    mistake = {"before": "self.mean = x.mean()", "after": "self.mean = x.max()"}
+    assert mutants.tested(change | mistake)
+    assert not mutants.tested(change | {"before": "KEPT = []", "after": "KEPT = [1]"})
+    with pytest.raises(SystemExit, match="cannot be run"):
+        mutants.fails("tests/pitfalls/no_such_file.py", mutants.ROOT)

@@ -287,6 +287,24 @@ def test_tuning_gives_the_losses_of_pytorch_and_comes_back(params, tokenizer, tm
     assert abs(ours - before).max() > 0.01
 
 
+def test_tuning_decays_as_pytorch_does(params, tokenizer):
+    sides = zip(*real_model.PAIRS, strict=True)
+    batch = [real_model.tokenize(tokenizer, side) for side in sides]
+    # No sentence has these tokens, so decay alone moves their rows of the table.
+    unused = np.setdiff1d(
+        np.arange(CONFIG.tokens), np.concatenate([ids.ravel() for ids, _ in batch])
+    )
+    rate = 0.01
+    tuned, _ = real_model.tune(params, batch, CONFIG, steps=2, rate=rate)
+    model = real_model.torch_model(FOLDER)
+    real_model.tune_torch(model, batch, steps=2, rate=rate)
+    theirs = model.get_input_embeddings().weight.detach().numpy()[unused]
+    ours = np.asarray(tuned["embeddings"]["tokens"])[unused]
+    before = np.asarray(params["embeddings"]["tokens"])[unused]
+    np.testing.assert_allclose(ours, theirs, rtol=4 * np.finfo(np.float32).eps)
+    np.testing.assert_allclose(ours, before * (1 - rate * 0.01) ** 2, rtol=1e-6)
+
+
 def test_the_table_is_printed_in_columns(capsys):
     real_model.print_table({"a": [1e-6], "b": [2.0]}, ["layer 1"])
     assert [line.split() for line in capsys.readouterr().out.splitlines()] == [
