@@ -30,7 +30,7 @@ FOLDER, ENTRY = "pagefind", "pagefind-entry.json"
 # What Pagefind offers besides: surfaces that this site has no use for.
 SURFACES = ("pagefind-*ui*", "pagefind-highlight.js", "playground")
 # What a page says of itself or of a number, and what is there to be used, is nothing to be found.
-NOTES = (".note", ".device-notice", ".device-missing", ".provenance")
+NOTES = (".note", ".device-notice", ".device-missing", ".provenance", ".read-next")
 SKIPPED = (".headerlink", ".sd-tab-label", ".prev-next-footer", "script", "style", "svg", *NOTES)
 ROOT = "article"
 # What the words of a page count for; a title counts for 7.
