@@ -9,6 +9,36 @@ import numpy as np
 from snippets.programs.practice import equations_of
 
 
+def check_zero_last(zero_last):
+    """Raise AssertionError unless the last element alone becomes 0."""
+    for n in (3, 1, 6):
+        x = 1.5 - jnp.arange(n) % 3
+        found = zero_last(x)
+        assert found is not None, "it returns nothing; return the new array"
+        assert isinstance(found, jax.Array), (
+            f"it returns a {type(found).__name__}, not a JAX array"
+        )
+        assert not x.is_deleted(), (
+            "the array that it was given is gone, and its caller may need "
+            "it; don't donate it"
+        )
+        assert found.shape == (n,), (
+            f"the result has the shape {found.shape}, not {(n,)}, the shape "
+            "of `x`"
+        )
+        assert not np.array_equal(found, x), (
+            f"{x} has not changed; `.at[...].set` returns a new array, which "
+            "has to be kept, and drops a write out of bounds"
+        )
+        assert found[-1] == 0, (
+            f"from {x} it makes {found}, whose last element is not 0; index "
+            "-1 is the last element of every array"
+        )
+        assert np.array_equal(found[:-1], x[:-1]), (
+            f"from {x} it makes {found}; only the last element is to change"
+        )
+
+
 def check_mask_diagonal(mask_diagonal):
     """Raise AssertionError unless the diagonal alone is masked."""
     for n in (3, 9):

@@ -1,10 +1,46 @@
 """Lesson 11, debugging: what answers are checked for."""
 
+import contextlib
+import io
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from snippets.programs.practice import counting, equations_of
+
+
+def check_shares(shares):
+    """Raise AssertionError unless each call prints its sum under jit."""
+    assert hasattr(shares, "lower"), (
+        "`shares` itself is not jitted any more; keep `jax.jit`"
+    )
+    jax.clear_caches()
+    for weights in ([0.5, 5.0, 2.5], [4.5, 0.25, 0.25], [1.5, -4.5]):
+        total = sum(weights)
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            found = jax.block_until_ready(shares(jnp.array(weights)))
+            jax.effects_barrier()
+        said = printed.getvalue().strip()
+        assert found is not None, "it returns nothing; return the shares"
+        assert np.shape(found) == np.shape(weights) and np.allclose(
+            found, np.array(weights) / total
+        ), f"of {weights} it returns {found}, not each over the sum, {total}"
+        assert said, (
+            f"for {weights} it prints nothing; a call of a compiled function "
+            "doesn't run `print`, but `jax.debug.print` becomes part of the "
+            "program"
+        )
+        assert not re.search("[Tt]race[dr]", said), (
+            f"it prints a tracer, {said}, because Python's `print` and "
+            "f-strings run while JAX traces; `jax.debug.print` gets a text "
+            "with {} in it, and the sum as another argument"
+        )
+        numbers = re.findall(r"-?\d+(?:\.\d*)?(?:e[-+]?\d+)?", said)
+        assert any(np.isclose(float(n), total) for n in numbers), (
+            f"for {weights} it prints {said!r}, without the sum, {total}"
+        )
 
 
 def check_cross_entropy(cross_entropy):

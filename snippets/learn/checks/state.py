@@ -9,6 +9,45 @@ import numpy as np
 from snippets.programs.practice import counting
 
 
+def check_best_after(best_after):
+    """Raise AssertionError unless the best comes from the arguments alone."""
+    assert hasattr(best_after, "lower"), (
+        "`best_after` itself is not jitted any more; keep `jax.jit`"
+    )
+    outside = (
+        "it keeps the new best outside the function, where JAX leaves a "
+        "tracer; use only the argument `best`, and return the new best"
+    )
+    for best, score in ((3.0, 7.5), (7.5, 5.0), (-5.0, -2.5), (1.0, 2.0)):
+        given = f"with a best of {best} and a score of {score}"
+        try:
+            found = best_after(best, score)
+        except jax.errors.UnexpectedTracerError:
+            raise AssertionError(outside) from None
+        assert found is not None, "it returns nothing; return the new best"
+        assert isinstance(found, jax.Array) and found.shape == (), (
+            f"it returns {found}, where one number is wanted"
+        )
+        assert score > best or found != score, (
+            f"{given} it returns the score, which is lower; JAX reads a list "
+            "outside the function only while it traces, so use the argument "
+            "`best`"
+        )
+        assert score < best or found != best, (
+            f"{given} it returns {found}; a higher score is the new best"
+        )
+        assert np.isclose(found, max(best, score)), (
+            f"{given} it returns {found}, not {max(best, score)}"
+        )
+    try:
+        with jax.checking_leaks():
+            best_after(jnp.ones(()), jnp.zeros(()))
+    except Exception as error:
+        leaks = isinstance(error, jax.errors.UnexpectedTracerError)
+        assert not leaks and "Leaked" not in str(error), outside
+        raise
+
+
 def check_entries(entries):
     """Raise AssertionError unless the number is that of the traces."""
     log = []

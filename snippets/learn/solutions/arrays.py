@@ -4,6 +4,11 @@ import jax
 import jax.numpy as jnp
 
 
+def zero_last(x):
+    """Return `x` (n,) with its last element replaced by 0."""
+    return x.at[-1].set(0)
+
+
 def mask_diagonal(scores):
     """Return `scores` (n, n) with -inf on the diagonal."""
     i = jnp.arange(len(scores))

@@ -4,6 +4,14 @@ import jax
 import jax.numpy as jnp
 
 
+@jax.jit
+def shares(weights):
+    """Return `weights` (n,) over their sum, and print the sum in each call."""
+    total = weights.sum()
+    jax.debug.print("sum: {}", total)
+    return weights / total
+
+
 def cross_entropy(logits, labels):
     """Return the mean of -log p(label): logits (rows, n), labels (rows,)."""
     rows = jnp.arange(len(labels))

@@ -4,6 +4,12 @@ import jax
 import jax.numpy as jnp
 
 
+@jax.jit
+def best_after(best, score):
+    """Return the larger of `best`, the best score so far, and `score`."""
+    return jnp.maximum(best, score)
+
+
 def entries():
     """Return how many entries `log` has after these calls.
 

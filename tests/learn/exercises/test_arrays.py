@@ -11,6 +11,83 @@ from snippets.learn.solutions import arrays as solutions
 from snippets.programs.practice import problem_of
 
 
+def last_dropped(x):
+    x.at[-1].set(0)
+    return x
+
+
+def last_unreturned(x):
+    x = x.at[-1].set(0)
+
+
+def last_in_numpy(x):
+    found = np.array(x)
+    found[-1] = 0
+    return found
+
+
+def last_out_of_bounds(x):
+    return x.at[len(x)].set(0)
+
+
+def last_with_zero_added(x):
+    return x.at[-1].add(0)
+
+
+def first_zeroed(x):
+    return x.at[0].set(0)
+
+
+def third_zeroed(x):
+    return x.at[2].set(0)
+
+
+def last_left_out(x):
+    return x[:-1]
+
+
+def all_but_the_first_zeroed(x):
+    return x.at[1:].set(0) if len(x) > 1 else x.at[0].set(0)
+
+
+def equal_elements_zeroed(x):
+    return jnp.where(x == x[-1], 0, x)
+
+
+def one_in_the_last(x):
+    return x.at[-1].set(1)
+
+
+def last_alone(x):
+    return x.at[-1].set(0)[-1]
+
+
+def zero_appended(x):
+    return jnp.append(x, 0)
+
+
+last_donated = jax.jit(solutions.zero_last, donate_argnums=0)
+
+
+def zeroed_by_its_length(x):
+    x = x.at[len(x) - 1].set(0.0)
+    return x
+
+
+def zeroed_by_where(x):
+    return jnp.where(jnp.arange(len(x)) == len(x) - 1, 0, x)
+
+
+def zeroed_by_joining(x):
+    return jnp.concatenate([x[:-1], jnp.zeros(1)])
+
+
+def zeroed_in_a_copy(x):
+    copied = np.array(x)
+    copied[-1] = 0
+    return jnp.array(copied)
+
+
 def mask_rows(scores):
     return scores.at[jnp.arange(len(scores))].set(-jnp.inf)
 
@@ -315,8 +392,25 @@ def in_a_chain(key, images):
     return jnp.take_along_axis(images, index[:, None], axis=2) + noise
 
 
+Z = checks.check_zero_last
 M, H, A = checks.check_mask_diagonal, checks.check_histogram, checks.check_augment
 WRONG = [
+    (Z, exercises.zero_last, "it raises TypeError: JAX arrays are immutable"),
+    (Z, last_dropped, "which has to be kept"),
+    (Z, last_out_of_bounds, "drops a write out of bounds"),
+    (Z, last_with_zero_added, "has not changed"),
+    (Z, last_unreturned, "it returns nothing"),
+    (Z, last_in_numpy, "it returns a ndarray"),
+    (Z, first_zeroed, "whose last element is not 0"),
+    (Z, third_zeroed, "has not changed"),
+    (Z, one_in_the_last, "whose last element is not 0"),
+    (Z, jnp.zeros_like, "only the last element is to change"),
+    (Z, all_but_the_first_zeroed, "only the last element is to change"),
+    (Z, equal_elements_zeroed, "only the last element is to change"),
+    (Z, last_left_out, "the shape (2,), not (3,)"),
+    (Z, last_alone, "the shape (), not (3,)"),
+    (Z, zero_appended, "(4,), not (3,), the shape of `x`"),
+    (Z, last_donated, "don't donate it"),
     (M, exercises.mask_diagonal, "the matrix has not changed"),
     (M, mask_rows, "numbers beside the diagonal have changed"),
     (M, mask_in_numpy, "it returns a ndarray"),
@@ -378,6 +472,11 @@ WRONG = [
     (A, first_image_alone, "become (3, 4)"),
 ]
 RIGHT = [
+    (Z, zeroed_by_its_length),
+    (Z, zeroed_by_where),
+    (Z, zeroed_by_joining),
+    (Z, zeroed_in_a_copy),
+    (Z, jax.jit(solutions.zero_last)),
     (M, masked_in_a_loop),
     (M, masked_by_where),
     (M, masked_by_fill),

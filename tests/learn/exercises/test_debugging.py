@@ -16,6 +16,78 @@ from snippets.programs.practice import problem_of
 pytestmark = pytest.mark.usefixtures("few_objects")
 
 
+def printing(show, of=lambda weights: weights / weights.sum()):
+    """Return a jitted function that calls `show` with the weights, and returns `of` them."""
+
+    @jax.jit
+    def shares(weights):
+        show(weights)
+        return of(weights)
+
+    return shares
+
+
+def show_the_sum(weights):
+    jax.debug.print("sum: {}", weights.sum())
+
+
+def show_without_jit(weights):
+    print("sum:", weights.sum())
+    return weights / weights.sum()
+
+
+@printing
+def by_an_f_string(weights):
+    jax.debug.print(f"sum: {weights.sum()}")
+
+
+@printing
+def by_a_comma(weights):
+    jax.debug.print("sum:", weights.sum())
+
+
+@printing
+def by_a_float(weights):
+    print("sum:", float(weights.sum()))
+
+
+@printing
+def of_the_weights(weights):
+    jax.debug.print("weights: {}", weights)
+
+
+@printing
+def of_the_mean(weights):
+    jax.debug.print("mean: {}", weights.mean())
+
+
+@printing
+def of_the_first_call(weights):
+    jax.debug.print("sum: {}", 8.0)
+
+
+@printing
+def without_jit_inside(weights):
+    with jax.disable_jit():
+        print("sum:", weights.sum())
+
+
+@printing
+def by_a_callback(weights):
+    jax.debug.callback(lambda total: print(f"sum: {total:.3f}"), weights.sum())
+
+
+@printing
+def by_name_in_order(weights):
+    jax.debug.print("{x} add up to {total}", x=weights, total=weights.sum(), ordered=True)
+
+
+@printing
+def as_two_lines(weights):
+    jax.debug.print("the weights: {}", weights)
+    jax.debug.print("{:.2e}", jnp.sum(weights))
+
+
 def entropy(logits, labels, epsilon=0.0):
     powers = jnp.exp(logits - logits.max(axis=1, keepdims=True))
     probabilities = powers / powers.sum(axis=1, keepdims=True) + epsilon
@@ -364,7 +436,22 @@ def half_of_it(batches):
     return solutions.mean_of(batches[:2])
 
 
+S = checks.check_shares
 WRONG = [
+    (S, exercises.shares, "it prints a tracer"),
+    (S, by_an_f_string, "and the sum as another argument"),
+    (S, without_jit_inside, "it prints a tracer"),
+    (S, show_without_jit, "keep `jax.jit`"),
+    (S, by_a_comma, "it raises ValueError"),
+    (S, by_a_float, "it raises ConcretizationTypeError"),
+    (S, printing(lambda weights: None), "for [0.5, 5.0, 2.5] it prints nothing"),
+    (S, of_the_weights, "without the sum, 8.0"),
+    (S, of_the_mean, "without the sum, 8.0"),
+    (S, of_the_first_call, "without the sum, 5.0"),
+    (S, printing(show_the_sum, lambda weights: None), "it returns nothing"),
+    (S, printing(show_the_sum, jnp.sum), "it returns 8.0, not each over the sum"),
+    (S, printing(show_the_sum, jax.nn.softmax), "not each over the sum, 8.0"),
+    (S, printing(show_the_sum, lambda weights: weights), "not each over the sum, 8.0"),
     (checks.check_cross_entropy, exercises.cross_entropy, "for a logit of 1000 it returns nan"),
     (checks.check_cross_entropy, entropy, "it returns infinity"),
     (checks.check_cross_entropy, with_an_epsilon, "not cut off"),
@@ -417,6 +504,10 @@ WRONG = [
 ]
 
 RIGHT = [
+    (S, by_a_callback),
+    (S, by_name_in_order),
+    (S, as_two_lines),
+    (S, printing(show_the_sum)),
     (checks.check_cross_entropy, by_optax),
     (checks.check_cross_entropy, by_logsumexp),
     (checks.check_cross_entropy, by_one_hot),

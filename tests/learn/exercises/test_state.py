@@ -12,6 +12,80 @@ from snippets.learn.exercises import state as exercises
 from snippets.learn.solutions import state as solutions
 from snippets.programs.practice import problem_of
 
+HIGHEST = [0.0]
+NOTED = []
+
+
+@jax.jit
+def best_read_from_a_list(best, score):
+    return jnp.maximum(HIGHEST[0], score)
+
+
+@jax.jit
+def best_kept_as_well(best, score):
+    NOTED[:] = [jnp.maximum(best, score)]
+    return jnp.maximum(best, score)
+
+
+@jax.jit
+def best_by_python(best, score):
+    return max(best, score)
+
+
+@jax.jit
+def best_by_an_if(best, score):
+    return score if score > best else best
+
+
+def best_without_jit(best, score):
+    return jnp.maximum(best, score)
+
+
+@jax.jit
+def best_dropped(best, score):
+    jnp.maximum(best, score)
+
+
+@jax.jit
+def best_of_sizes(best, score):
+    return jnp.maximum(jnp.abs(best), jnp.abs(score))
+
+
+@jax.jit
+def best_above_zero(best, score):
+    return jnp.maximum(jnp.maximum(best, score), 0.0)
+
+
+@jax.jit
+def best_and_score(best, score):
+    return jnp.maximum(best, score), score
+
+
+@jax.jit
+def best_by_where(best, score):
+    return jnp.where(score > best, score, best)
+
+
+@jax.jit
+def best_by_stacking(best, score):
+    return jnp.stack([best, score]).max(axis=0)
+
+
+@jax.jit
+def best_by_difference(best, score):
+    return best + jax.nn.relu(score - best)
+
+
+@jax.jit
+def best_by_cond(best, score):
+    return jax.lax.cond(score > best, lambda: score, lambda: best)
+
+
+@jax.jit
+def best_by_a_name(best, score):
+    best = jnp.maximum(score, best)
+    return best
+
 
 def counted_by_running():
     log = []
@@ -335,8 +409,23 @@ def with_printed_losses(params, batches, rate, momentum):
     return params
 
 
+B = checks.check_best_after
 E, A, T = checks.check_entries, checks.check_average, checks.check_train
 WRONG = [
+    (B, exercises.best_after, "the argument `best`"),
+    (B, best_read_from_a_list, "it returns the score, which is lower; JAX reads a list"),
+    (B, jax.jit(lambda best, score: score), "it returns the score, which is lower"),
+    (B, jax.jit(lambda best, score: best), "a higher score is the new best"),
+    (B, jax.jit(jnp.minimum), "a higher score is the new best"),
+    (B, best_kept_as_well, "it keeps the new best outside"),
+    (B, best_by_python, "it raises TracerBoolConversionError"),
+    (B, best_by_an_if, "it raises TracerBoolConversionError"),
+    (B, best_without_jit, "keep `jax.jit`"),
+    (B, best_dropped, "it returns nothing"),
+    (B, best_of_sizes, "with a best of -5.0 and a score of -2.5 it returns 5.0, not -2.5"),
+    (B, best_above_zero, "with a best of -5.0 and a score of -2.5 it returns 0.0, not -2.5"),
+    (B, jax.jit(jnp.add), "with a best of 3.0 and a score of 7.5 it returns 10.5, not 7.5"),
+    (B, best_and_score, "where one number is wanted"),
     (E, exercises.entries, "write `entries`"),
     (E, lambda: 5, "5 would be one for each call"),
     (E, lambda: 1, "1 would be a single trace"),
@@ -385,6 +474,11 @@ WRONG = [
     (T, with_velocities_that_stay, "the velocity begins at zero"),
 ]
 RIGHT = [
+    (B, best_by_where),
+    (B, best_by_stacking),
+    (B, best_by_difference),
+    (B, best_by_cond),
+    (B, best_by_a_name),
     (E, counted_by_running),
     (E, lambda: len({3, 4})),
     (E, lambda: np.int32(2)),
