@@ -21,6 +21,11 @@ TPU = ["tpu-v5e", "tpu-v6e"]
 SCALED = {
     "fsdp_step": {
         "no option": {"arguments": STEP, "targets": GPU},
+        "no latency hiding": {
+            "arguments": STEP,
+            "targets": GPU,
+            "options": {"xla_gpu_enable_latency_hiding_scheduler": False},
+        },
         "pipelining": {
             "arguments": STEP,
             "targets": GPU,
@@ -30,39 +35,10 @@ SCALED = {
                 "xla_gpu_pipeline_all_reduce": PIPELINED,
             },
         },
-        "TPU, no option": {"arguments": STEP, "targets": TPU, "chips": [16]},
-        "O1": {
-            "arguments": STEP,
-            "targets": GPU,
-            "options": {"optimization_level": "O1"},
-        },
-        "no latency hiding": {
-            "arguments": STEP,
-            "targets": GPU,
-            "options": {"xla_gpu_enable_latency_hiding_scheduler": False},
-        },
         "double buffering": {
             "arguments": STEP,
             "targets": GPU,
             "options": {"xla_gpu_enable_while_loop_double_buffering": True},
-        },
-        "TPU, several steps": {
-            "arguments": STEP,
-            "targets": TPU,
-            "chips": [16],
-            "options": {
-                "xla_tpu_enable_async_collective_fusion": True,
-                "xla_tpu_enable_async_collective_fusion_fuse_all_gather": True,
-                "xla_tpu_enable_async_collective_fusion_multiple_steps": True,
-                "xla_tpu_overlap_compute_collective_tc": True,
-                "xla_enable_async_all_gather": True,
-            },
-        },
-        "TPU, no fusion": {
-            "arguments": STEP,
-            "targets": TPU,
-            "chips": [16],
-            "options": {"xla_tpu_enable_async_collective_fusion": False},
         },
         "pipelining and double buffering": {
             "arguments": STEP,
@@ -74,52 +50,17 @@ SCALED = {
                 "xla_gpu_pipeline_all_reduce": PIPELINED,
             },
         },
-        "TPU, collective matmul": {
-            "arguments": STEP,
-            "targets": TPU,
-            "chips": [16],
-            "options": {
-                "xla_tpu_all_gather_collective_matmul_mode": (
-                    "post_spmd_conservative"
-                ),
-                "xla_tpu_reduce_scatter_collective_matmul_mode": (
-                    "post_spmd_conservative"
-                ),
-            },
-        },
-        "collective matmul": {
+        "O1": {
             "arguments": STEP,
             "targets": GPU,
-            "options": {"xla_gpu_threshold_for_windowed_einsum_mib": 0},
-        },
-        "TPU, O1": {
-            "arguments": STEP,
-            "targets": TPU,
-            "chips": [16],
             "options": {"optimization_level": "O1"},
         },
-        "TPU, sparse core": {
-            "arguments": STEP,
-            "targets": ["tpu-v6e"],
-            "chips": [16],
-            "options": {
-                "xla_tpu_enable_sparse_core_collective_offload_all_gather": (
-                    True
-                ),
-                "xla_tpu_enable_sparse_core_collective_offload_reduce_scatter": (
-                    True
-                ),
-            },
-        },
-        "TPU, fused reduce-scatter": {
+        "TPU, no option": {"arguments": STEP, "targets": TPU, "chips": [16]},
+        "TPU, no fusion": {
             "arguments": STEP,
             "targets": TPU,
             "chips": [16],
-            "options": {
-                "xla_tpu_enable_async_collective_fusion_fuse_reduce_scatter": (
-                    True
-                ),
-            },
+            "options": {"xla_tpu_enable_async_collective_fusion": False},
         },
     }
 }

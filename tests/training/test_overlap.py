@@ -1,6 +1,7 @@
 """Tests of snippets/training/overlap.py."""
 
 import json
+import json
 import pathlib
 
 import jax
@@ -221,7 +222,9 @@ def test_other_texts_are_refused_in_words(function, text):
 @pytest.mark.parametrize("dialect", ["stablehlo", "hlo"])
 def test_a_lowered_program_is_refused(dialect):
     lowered = jax.jit(jnp.sin).lower(jnp.ones(8))
-    with pytest.raises(ValueError, match="this is no HLO" if dialect == "stablehlo" else "no order yet"):
+    with pytest.raises(
+        ValueError, match="this is no HLO" if dialect == "stablehlo" else "no order yet"
+    ):
         page.communication(lowered.as_text(dialect))
 
 
@@ -287,3 +290,61 @@ def test_the_step_is_that_of_one_device():
     np.testing.assert_allclose(found, value, rtol=1e-5)
     for name, x in params.items():
         np.testing.assert_allclose(moved[name], x - page.RATE * grads[name], rtol=1e-5)
+
+
+@pytest.fixture(scope="module")
+def runs():
+    return {
+        (run["case"], run["target"]): run for run in json.loads(RECORD.read_text("utf8"))["runs"]
+    }
+
+
+@pytest.fixture(scope="module")
+def counts(runs):
+    """Return {(case, target): {kind: (asynchronous, with a matmul between, waiting)}}."""
+    return {
+        name: {
+            each["kind"]: (each["looped"], each["beside"], each["waiting"])
+            for each in run["collectives"]
+            if each["looped"] or each["waiting"]
+        }
+        for name, run in runs.items()
+    }
+
+
+def test_a_layer_gathers_four_times_and_one_of_them_overlaps_on_gpus(counts):
+    found = counts["no option", "gpu-h200"]
+    assert found == {"all-gather": (4, 1, 0), "reduce-scatter": (0, 0, 1)}
+
+
+def test_without_latency_hiding_most_gathers_wait(counts):
+    asynchronous, _, waiting = counts["no latency hiding", "gpu-h200"]["all-gather"]
+    assert (asynchronous, waiting) == (1, 3)
+
+
+def test_pipelining_overlaps_three_of_four_and_double_buffering_no_larger_share(counts):
+    found = counts["pipelining", "gpu-h200"]
+    assert found == {"all-gather": (4, 3, 0), "reduce-scatter": (1, 0, 0)}
+    assert counts["double buffering", "gpu-h200"]["all-gather"] == (8, 2, 0)
+
+
+def test_the_level_is_pipelining_with_double_buffering(counts):
+    found = counts["O1", "gpu-h200"]
+    assert found == counts["pipelining and double buffering", "gpu-h200"]
+    assert found == {"all-gather": (8, 6, 0), "reduce-scatter": (2, 0, 0)}
+
+
+def test_of_the_tpus_only_v5e_overlaps_and_only_by_fusion(counts):
+    assert counts["TPU, no option", "tpu-v5e"] == {
+        "all-gather": (3, 3, 1),
+        "all-reduce": (0, 0, 1),
+    }
+    others = [("no option", "tpu-v6e"), ("no fusion", "tpu-v5e"), ("no fusion", "tpu-v6e")]
+    for case, target in others:
+        assert counts[f"TPU, {case}", target]["all-gather"] == (0, 0, 4)
+
+
+def test_what_overlaps_takes_memory(runs):
+    plain = runs["no option", "gpu-h200"]["memory"]["temporaries"]
+    for case in "pipelining", "O1":
+        assert runs[case, "gpu-h200"]["memory"]["temporaries"] > plain
