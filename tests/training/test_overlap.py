@@ -1,7 +1,6 @@
 """Tests of snippets/training/overlap.py."""
 
 import json
-import json
 import pathlib
 
 import jax
