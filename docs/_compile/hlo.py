@@ -263,17 +263,18 @@ class Optimized:
         source: dict[str, str] = {}
         for one in instructions:
             names = [source[each] for each in one.operands if source.get(each) in running]
+            name = max(names, key=names.count, default="")
             kind = self._communicates(one)
             begins = one.opcode.endswith("-start") or "collective-start" in one.name
-            if names and (one.opcode.endswith("-done") or "collective-done" in one.name):
-                del running[names[0]]
-            elif kind and not names:
+            if name and (one.opcode.endswith("-done") or "collective-done" in one.name):
+                del running[name]
+            elif kind:
                 found.append((kind, False if begins else None))
                 if begins:
                     running[one.name], source[one.name] = len(found) - 1, one.name
             else:
-                if names:
-                    source[one.name] = names[0]
+                if _goes_on(one) or one.opcode == "get-tuple-element":
+                    source[one.name] = name
                 if any(map(_multiplies, self.inside(one))):
                     for number in running.values():
                         found[number] = (found[number][0], True)
@@ -281,12 +282,16 @@ class Optimized:
 
     def _communicates(self, instruction: Instruction) -> str | None:
         """Return which collective an instruction starts or runs, or None; a loop runs none."""
-        if instruction.opcode in ("while", "call", "conditional"):
+        if instruction.opcode in ("while", "call", "conditional") or _goes_on(instruction):
             return None
         if any("all-reduce-scatter" in name for name in instruction.called):
             return "reduce-scatter"
         kinds = {inner.kind for inner in self.inside(instruction)}
         return next((kind for kind in COLLECTIVES if kind in kinds), None)
+
+
+def _goes_on(instruction: Instruction) -> bool:
+    return any("async_collective" in name for name in instruction.called)
 
 
 def _multiplies(instruction: Instruction) -> bool:

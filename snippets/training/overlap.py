@@ -174,9 +174,14 @@ def multiplies(one, found):
     return any(word in code for code in opcodes(one, found) for word in words)
 
 
+def goes_on(one):
+    """Return whether a fusion of a TPU goes on with what another started."""
+    return any("async_collective" in name for name in one.called)
+
+
 def kind_of(one, found):
     """Return which collective an instruction runs or starts, or None."""
-    if one.opcode in LOOPS:
+    if one.opcode in LOOPS or goes_on(one):
         return None
     if any("all-reduce-scatter" in name for name in one.called):
         return "reduce-scatter"
@@ -199,16 +204,17 @@ def scheduled(instructions, found):
     result, running, source = [], {}, {}
     for one in instructions:
         names = [source[x] for x in one.operands if source.get(x) in running]
+        name = max(names, key=names.count, default=None)
         kind = kind_of(one, found)
-        if names and ends(one):
-            del running[names[0]]
-        elif kind and not names:
+        if name and ends(one):
+            del running[name]
+        elif kind:
             result.append(Collective(kind, started=begins(one)))
             if begins(one):
                 running[one.name], source[one.name] = result[-1], one.name
         else:
-            if names:
-                source[one.name] = names[0]
+            if goes_on(one) or one.opcode == "get-tuple-element":
+                source[one.name] = name
             matmul = multiplies(one, found)
             for each in running.values():
                 each.matmuls += matmul

@@ -154,7 +154,7 @@ ON_A_TPU = """
   ROOT %all-gather = f32[8,8]{1,0:T(8,128)} all-gather(%g), dimensions={0}
 }
 
-%also (k: f32[8,8]) -> f32[8,8] {
+%async_collective_fusion.1 (k: f32[8,8]) -> f32[8,8] {
   %k = f32[8,8]{1,0} parameter(0)
   %again = f32[8,8]{1,0} all-gather(%k), dimensions={0}
   ROOT %product.1 = f32[8,8]{1,0} convolution(%k, %k), dim_labels=bf_io->bf
@@ -169,8 +169,10 @@ ENTRY %main (x: f32[1,8]) -> f32[1,8] {
   %x = f32[1,8]{1,0} parameter(0)
   %async-collective-start = (f32[1,8]{1,0}, u32[]) fusion(%x), kind=kCustom, calls=%gathered
   %part = f32[1,8]{1,0} get-tuple-element(%async-collective-start), index=0
-  %fusion.1 = (f32[1,8]{1,0}, u32[]) fusion(%part), kind=kCustom, calls=%also
+  %fusion.1 = (f32[1,8]{1,0}, u32[]) fusion(%part), kind=kCustom, calls=%async_collective_fusion.1
   %rest = f32[1,8]{1,0} get-tuple-element(%fusion.1), index=0
+  %product.2 = f32[8,8]{1,0} get-tuple-element(%fusion.1), index=1
+  %all-reduce.1 = f32[8,8]{1,0} all-reduce(%product.2), to_apply=%added
   %async-collective-done = f32[8,8]{1,0} fusion(%rest), kind=kCustom, calls=%gathered
   %all-gather.2 = f32[8,8]{1,0} all-gather(%x), dimensions={0}
   ROOT %fusion.2 = f32[1,8]{1,0} fusion(%all-gather.2), calls=%all-reduce-scatter.1
@@ -181,6 +183,7 @@ ENTRY %main (x: f32[1,8]) -> f32[1,8] {
 def test_three_fusions_of_a_tpu_are_one_gather():
     assert told(HEADER + INNER + ON_A_TPU) == [
         ("all-gather", True, 1, 0),
+        ("all-reduce", False, 0, 0),
         ("all-gather", False, 0, 0),
         ("reduce-scatter", False, 0, 0),
     ]
