@@ -4,6 +4,7 @@ JAX and the compilers of the targets must be installed, and `prepare` must be ca
 imported. No device, no Sphinx and no network is needed.
 """
 
+import collections
 import datetime
 import importlib.metadata
 import math
@@ -198,7 +199,7 @@ def _scale_record(
     runs, parameters = [], 0
     for title, case in program.cases.items():
         for name, target in targets.items():
-            for chips in target.chips if case.of(name) else ():
+            for chips in case.numbers(name, target.chips):
                 devices = devices_of(target, chips)
                 mesh = Mesh(np.array(devices), ("data",), axis_types=(AxisType.Auto,))
 
@@ -230,17 +231,19 @@ def _scale_record(
 
 def collectives(text: str) -> list[records.Collective]:
     """Count the collectives of a program, and the bytes of their results, by kind."""
-    sizes: dict[str, list[int]] = {}
+    sizes: collections.defaultdict[str, list[int]] = collections.defaultdict(list)
     program = hlo.Optimized(hlo.cleaned(text))
     for kind, size in program.collectives():
-        sizes.setdefault(kind, []).append(size)
-    looped = program.beside_matmuls()
+        sizes[kind].append(size)
+    found = program.beside_matmuls()
     return [
         records.Collective(
             *(kind, len(sizes[kind]), sum(sizes[kind])),
-            *(len(looped.get(kind, [])), sum(looped.get(kind, []))),
+            looped=sum(beside is not None for beside in found.get(kind, [])),
+            beside=sum(beside is True for beside in found.get(kind, [])),
+            waiting=sum(beside is None for beside in found.get(kind, [])),
         )
-        for kind in sorted(sizes)
+        for kind in sorted({*sizes, *found})
     ]
 
 

@@ -239,25 +239,59 @@ class Optimized:
             if instruction.kind in COLLECTIVES
         ]
 
-    def beside_matmuls(self) -> dict[str, list[bool]]:
-        """Return for each collective that a loop starts and ends whether a matmul is in between.
+    def beside_matmuls(self) -> dict[str, list[bool | None]]:
+        """Return for each collective that a loop runs whether a matmul is between start and end.
 
-        By kind. A device can compute that matmul while it communicates.
+        By kind. A device can compute that matmul while it communicates. None for a collective
+        that the device waits for at once.
         """
-        found: dict[str, list[bool]] = {}
+        found: dict[str, list[bool | None]] = {}
         whiles = (i for each in self.computations.values() for i in each if i.opcode == "while")
         for name in dict.fromkeys(name for loop in whiles for name in loop.called):
-            running: dict[str, bool] = {}
-            for instruction in self.computations.get(name, ()):
-                kind, _, end = instruction.opcode.rpartition("-")
-                if kind in COLLECTIVES and end == "start":
-                    running[instruction.name] = False
-                elif kind in COLLECTIVES and end == "done":
-                    beside = [running.pop(each) for each in instruction.operands if each in running]
-                    found.setdefault(kind, []).extend(beside)
-                elif any(map(_multiplies, self.inside(instruction))):
-                    running = dict.fromkeys(running, True)
+            for kind, beside in self._scheduled(self.computations.get(name, ())):
+                found.setdefault(kind, []).append(beside)
         return found
+
+    def _scheduled(self, instructions: Iterable[Instruction]) -> list[tuple[str, bool | None]]:
+        """Return the collectives of one computation, in the order in which they start.
+
+        On a TPU, three fusions may run one collective: the first is called
+        `async-collective-start`, and the second also multiplies.
+        """
+        found: list[tuple[str, bool | None]] = []
+        running: dict[str, int] = {}
+        source: dict[str, str] = {}
+        for one in instructions:
+            names = [source[each] for each in one.operands if source.get(each) in running]
+            name = max(names, key=names.count, default="")
+            kind = self._communicates(one)
+            begins = one.opcode.endswith("-start") or "collective-start" in one.name
+            if name and (one.opcode.endswith("-done") or "collective-done" in one.name):
+                del running[name]
+            elif kind:
+                found.append((kind, False if begins else None))
+                if begins:
+                    running[one.name], source[one.name] = len(found) - 1, one.name
+            else:
+                if _goes_on(one) or one.opcode == "get-tuple-element":
+                    source[one.name] = name
+                if any(map(_multiplies, self.inside(one))):
+                    for number in running.values():
+                        found[number] = (found[number][0], True)
+        return found
+
+    def _communicates(self, instruction: Instruction) -> str | None:
+        """Return which collective an instruction starts or runs, or None; a loop runs none."""
+        if instruction.opcode in ("while", "call", "conditional") or _goes_on(instruction):
+            return None
+        if any("all-reduce-scatter" in name for name in instruction.called):
+            return "reduce-scatter"
+        kinds = {inner.kind for inner in self.inside(instruction)}
+        return next((kind for kind in COLLECTIVES if kind in kinds), None)
+
+
+def _goes_on(instruction: Instruction) -> bool:
+    return any("async_collective" in name for name in instruction.called)
 
 
 def _multiplies(instruction: Instruction) -> bool:

@@ -13,46 +13,12 @@ LAYERS = 12
 WIDTH = 128
 ROWS = 64
 OPTIMIZER = optax.adamw(1e-3)
-RATE = 0.001
 
 EXPECTED_ERRORS = {
     "features_stay_sharded": (
         TypeError,
         "carry input and carry output must have equal types",
     ),
-}
-
-STEP = [
-    {
-        "up": "bfloat16[12,4096@data,16384]",
-        "down": "bfloat16[12,16384@data,4096]",
-    },
-    ["bfloat16[8192@data,4096]", "bfloat16[8192@data,4096]"],
-]
-SCALED = {
-    "fsdp_step": {
-        "no option": {"arguments": STEP, "targets": ["gpu-h200"]},
-        "no latency hiding": {
-            "arguments": STEP,
-            "targets": ["gpu-h200"],
-            "options": {"xla_gpu_enable_latency_hiding_scheduler": False},
-        },
-        "latency hiding": {
-            "arguments": STEP,
-            "targets": ["gpu-h200"],
-            "options": {"xla_gpu_enable_latency_hiding_scheduler": True},
-        },
-        "double buffering": {
-            "arguments": STEP,
-            "targets": ["gpu-h200"],
-            "options": {"xla_gpu_enable_while_loop_double_buffering": True},
-        },
-        "O1": {
-            "arguments": STEP,
-            "targets": ["gpu-h200"],
-            "options": {"optimization_level": "O1"},
-        },
-    }
 }
 
 
@@ -123,12 +89,6 @@ def by_layer_twice(params, x):
     policy = jax.checkpoint_policies.dots_saveable
     body = jax.checkpoint(gather_and_apply, policy=policy)
     return jax.lax.scan(body, x, params)[0]
-
-
-def fsdp_step(params, batch):
-    """Return the weights after a step of gradient descent, and the loss."""
-    value, grads = jax.value_and_grad(loss)(params, batch, by_layer)
-    return jax.tree.map(lambda p, g: p - RATE * g, params, grads), value
 
 
 def compiled_step(params, batch, network):

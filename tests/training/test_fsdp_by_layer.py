@@ -1,6 +1,3 @@
-import json
-import pathlib
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,7 +9,6 @@ from snippets.training import data_parallel, fsdp_by_layer, sharded_parameters
 
 MESH = jax.make_mesh((8,), ("data",), devices=jax.devices("cpu"))
 GRID = jax.make_mesh((2, 4), ("data", "model"), devices=jax.devices("cpu"))
-RECORD = pathlib.Path("docs/_recorded/compiled/training.fsdp_by_layer.fsdp_step.scale.json")
 SHARDED = jax.P(None, "data")
 FEATURES = {"up": jax.P(None, None, "model"), "down": jax.P(None, "model")}
 BOTH = {"up": jax.P(None, "data", "model"), "down": jax.P(None, "model", "data")}
@@ -213,63 +209,3 @@ def test_each_network_gathers_on_automatic_axes_as_on_explicit_ones(compiled):
             for each in (ours, explicit)
         ]
         assert gathers[0] == gathers[1]
-
-
-def test_the_step_is_that_of_one_device():
-    rng = np.random.default_rng(0)
-    params = {
-        "up": rng.normal(size=(3, 8, 16)).astype(np.float32),
-        "down": rng.normal(size=(3, 16, 8)).astype(np.float32),
-    }
-    batch = tuple(rng.normal(size=(2, 16, 8)).astype(np.float32))
-
-    def loss(params):
-        x, target = batch
-        for up, down in zip(params["up"], params["down"], strict=True):
-            x = x + jnp.tanh(x @ up) @ down
-        return jnp.mean((x - target) ** 2)
-
-    value, grads = jax.value_and_grad(loss)(params)
-    auto = (jax.sharding.AxisType.Auto,)
-    with jax.set_mesh(jax.make_mesh((8,), ("data",), auto)):
-        sharded = jax.device_put(params, jax.P(None, "data"))
-        moved, found = jax.jit(fsdp_by_layer.fsdp_step)(
-            sharded, jax.device_put(batch, jax.P("data"))
-        )
-    np.testing.assert_allclose(found, value, rtol=1e-5)
-    for name, x in params.items():
-        np.testing.assert_allclose(moved[name], x - fsdp_by_layer.RATE * grads[name], rtol=1e-5)
-
-
-@pytest.fixture(scope="module")
-def counts():
-    runs = json.loads(RECORD.read_text("utf8"))["runs"]
-    names = "all-gather", "reduce-scatter"
-    return {
-        run["case"]: {
-            each["kind"]: (each["looped"], each["beside"])
-            for each in run["collectives"]
-            if each["kind"] in names
-        }
-        for run in runs
-    }
-
-
-def test_one_half_overlaps_by_default_and_nothing_without_the_scheduler(counts):
-    half = {"all-gather": (2, 1), "reduce-scatter": (2, 1)}
-    assert counts["no option"] == counts["latency hiding"] == half
-    assert not any(beside for _, beside in counts["no latency hiding"].values())
-
-
-def test_two_layers_in_a_round_overlap_as_much(counts):
-    buffered = counts["double buffering"]
-    assert buffered == {"all-gather": (4, 2), "reduce-scatter": (4, 2)}
-    assert counts["O1"]["all-gather"] == (4, 2)
-
-
-def test_the_optimization_level_takes_memory_and_leaves_less_in_the_loops():
-    runs = {run["case"]: run for run in json.loads(RECORD.read_text("utf8"))["runs"]}
-    plain, level = runs["no option"], runs["O1"]
-    assert level["memory"]["temporaries"] > plain["memory"]["temporaries"]
-    for kind in level["collectives"]:
-        assert kind["looped"] < kind["count"]

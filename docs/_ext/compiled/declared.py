@@ -3,6 +3,7 @@
 import ast
 import dataclasses
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from executed.names import nearest
@@ -21,16 +22,18 @@ class ProgramError(Exception):
 class Case:
     """Arguments of a step for many devices, options of the compiler, and for which targets.
 
-    Without targets the step is compiled for all.
+    Without targets the step is compiled for all; without chips, for the numbers of each target.
     """
 
     arguments: list[Any]
     options: dict[str, Any] = dataclasses.field(default_factory=dict)
     targets: list[str] = dataclasses.field(default_factory=list)
+    chips: list[int] = dataclasses.field(default_factory=list)
 
-    def of(self, target: str) -> bool:
-        """Say whether the step is compiled for a target."""
-        return not self.targets or target in self.targets
+    def numbers(self, target: str, usual: Iterable[int]) -> list[int]:
+        """Return for how many devices of a target the step is compiled."""
+        wanted = not self.targets or target in self.targets
+        return list(self.chips or usual) if wanted else []
 
 
 @dataclasses.dataclass(frozen=True)

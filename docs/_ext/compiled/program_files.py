@@ -62,7 +62,6 @@ def lacking(record: Record, program: Program, targets: Mapping[str, Target]) -> 
         if any(
             (title, name, n) not in present
             for title, case in program.cases.items()
-            for n in target.chips
-            if case.of(name)
+            for n in case.numbers(name, target.chips)
         )
     ]

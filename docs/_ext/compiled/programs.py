@@ -109,7 +109,8 @@ class Compiled:
 class Collective:
     """Collectives of one kind: how many, and the bytes of their results.
 
-    Of those that loops start and end, `beside` have a matmul in between.
+    Of those that loops start and end, `beside` have a matmul in between. For those that are
+    `waiting` in loops a device waits at once.
     """
 
     kind: str
@@ -117,6 +118,7 @@ class Collective:
     bytes: int
     looped: int = 0
     beside: int = 0
+    waiting: int = 0
 
 
 @dataclasses.dataclass(frozen=True)

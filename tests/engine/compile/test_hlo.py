@@ -155,3 +155,48 @@ ENTRY %main (x: f32[4,8]) -> f32[4,8] {
 def test_collectives_of_loops_are_told_by_what_runs_beside_them():
     found = hlo.Optimized(OVERLAPPED.splitlines()).beside_matmuls()
     assert found == {"all-gather": [False, True], "reduce-scatter": [True]}
+
+
+ON_A_TPU = """
+%gathered (g: f32[4,8]) -> f32[8,8] {
+  %g = f32[4,8]{1,0} parameter(0)
+  ROOT %all-gather = f32[8,8]{1,0} all-gather(%g), dimensions={0}
+}
+
+%async_collective_fusion.1 (p: f32[8,8]) -> f32[8,8] {
+  %p = f32[8,8]{1,0} parameter(0)
+  %again = f32[8,8]{1,0} all-gather(%p), dimensions={0}
+  ROOT %product = f32[8,8]{1,0} convolution(%p, %p), dim_labels=bf_io->bf
+}
+
+%all-reduce-scatter (s: f32[8,8]) -> f32[4,8] {
+  %s = f32[8,8]{1,0} parameter(0)
+  ROOT %sum = f32[8,8]{1,0} all-reduce(%s)
+}
+
+%body (taken: f32[4,8]) -> f32[4,8] {
+  %taken = f32[4,8]{1,0} parameter(0)
+  %async-collective-start = (f32[4,8]{1,0}, u32[]) fusion(%taken), kind=kCustom, calls=%gathered
+  %part = f32[4,8]{1,0} get-tuple-element(%async-collective-start), index=0
+  %fusion.1 = (f32[4,8]{1,0}, u32[]) fusion(%part), kind=kCustom, calls=%async_collective_fusion.1
+  %rest = f32[4,8]{1,0} get-tuple-element(%fusion.1), index=0
+  %product.2 = f32[8,8]{1,0} get-tuple-element(%fusion.1), index=1
+  %all-reduce.1 = f32[8,8]{1,0} all-reduce(%product.2)
+  %async-collective-done = f32[8,8]{1,0} fusion(%rest), kind=kCustom, calls=%gathered
+  %all-gather.2 = f32[8,8]{1,0} all-gather(%taken), dimensions={0}
+  ROOT %fusion.2 = f32[4,8]{1,0} fusion(%all-gather.2), calls=%all-reduce-scatter
+}
+
+ENTRY %main (x: f32[4,8]) -> f32[4,8] {
+  %x = f32[4,8]{1,0} parameter(0)
+  ROOT %while = f32[4,8]{1,0} while(%x), condition=%more, body=%body
+}
+"""
+
+
+def test_three_fusions_of_a_tpu_are_one_collective_and_others_are_waited_for():
+    found = hlo.Optimized(ON_A_TPU.splitlines()).beside_matmuls()
+    assert found == {
+        **{"all-gather": [True, None], "all-reduce": [None]},
+        "reduce-scatter": [None],
+    }

@@ -74,4 +74,12 @@ def test_a_case_can_name_options_and_targets(book):
     book.snippet(text=SNIPPET.replace('["float32[2*chips@data,8]"]', case))
     (found,) = book.find("code.double", "SCALED").cases.values()
     assert (found.arguments, found.options) == (["float32[8@data]"], {"a": True})
-    assert found.of("cpu") and not found.of("gpu-h200")
+    assert found.numbers("cpu", (1, 4)) == [1, 4]
+    assert found.numbers("gpu-h200", (8,)) == []
+
+
+def test_a_case_can_name_numbers_of_devices(book):
+    case = '{"arguments": ["float32[8@data]"], "chips": [16]}'
+    book.snippet(text=SNIPPET.replace('["float32[2*chips@data,8]"]', case))
+    (found,) = book.find("code.double", "SCALED").cases.values()
+    assert found.numbers("cpu", (1, 4)) == found.numbers("gpu-h200", ()) == [16]
