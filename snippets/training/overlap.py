@@ -222,7 +222,7 @@ def scheduled(instructions, found):
     return result
 
 
-def communication(text):
+def overlaps(text):
     """Return the collectives of a compiled program, those of loops once.
 
     `text` is what `compiled.as_text()` returns; ValueError for another one.
@@ -237,7 +237,7 @@ def communication(text):
 
 def report(text):
     """Print how many collectives of a compiled program overlap, by kind."""
-    found = communication(text)
+    found = overlaps(text)
     for kind in sorted({each.kind for each in found}):
         some = [each for each in found if each.kind == kind]
         print(

@@ -81,7 +81,7 @@ def looped(words):
 def told(text):
     """Return (kind, started, matmuls, fusions) of each collective."""
     return [
-        (each.kind, each.started, each.matmuls, each.fusions) for each in page.communication(text)
+        (each.kind, each.started, each.matmuls, each.fusions) for each in page.overlaps(text)
     ]
 
 
@@ -215,7 +215,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("text", REFUSED)
-@pytest.mark.parametrize("function", [page.communication, page.report])
+@pytest.mark.parametrize("function", [page.overlaps, page.report])
 def test_other_texts_are_refused_in_words(function, text):
     with pytest.raises(ValueError, match=REFUSED[text]):
         function(text)
@@ -227,7 +227,7 @@ def test_a_lowered_program_is_refused(dialect):
     with pytest.raises(
         ValueError, match="this is no HLO" if dialect == "stablehlo" else "no order yet"
     ):
-        page.communication(lowered.as_text(dialect))
+        page.overlaps(lowered.as_text(dialect))
 
 
 NETWORKS = fsdp_by_layer.at_once, fsdp_by_layer.by_layer, fsdp_by_layer.by_layer_twice
@@ -239,7 +239,7 @@ def test_a_cpu_waits_for_each_collective_and_none_is_missed(network):
         params = jax.device_put(fsdp_by_layer.first_params(), jax.P(None, "data"))
         batch = jax.device_put(fsdp_by_layer.some_batch(), jax.P("data"))
         text = fsdp_by_layer.compiled_step(params, batch, network).as_text()
-    found = page.communication(text)
+    found = page.overlaps(text)
     counts = data_parallel.count_collectives(text)
     kinds = [each.kind for each in found]
     assert {kind: kinds.count(kind) for kind in kinds} == {
