@@ -27,8 +27,8 @@ def own_batches(data, size, count, number):
             f"{count} processes can't share {size} rows equally, or have no "
             f"number {number}: take a multiple, and numbers from 0"
         )
-    whole = data[: len(data) // size * size]
-    return whole[number::count].batch(size // count)
+    batches = data[: len(data) // size * size]
+    return batches[number::count].batch(size // count)
 
 
 def feeding_program():
