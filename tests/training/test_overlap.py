@@ -80,9 +80,7 @@ def looped(words):
 
 def told(text):
     """Return (kind, started, matmuls, fusions) of each collective."""
-    return [
-        (each.kind, each.started, each.matmuls, each.fusions) for each in page.overlaps(text)
-    ]
+    return [(each.kind, each.started, each.matmuls, each.fusions) for each in page.overlaps(text)]
 
 
 CASES = {
