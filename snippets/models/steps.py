@@ -249,11 +249,11 @@ def split_batch(batch, parts):
     """Reshape each array (n, ...) of a batch to (parts, n / parts, ...).
 
     Row i goes to part i % parts, so that a row stays on its device.
-    There is at least one part. ValueError where `parts` does not divide n.
+    ValueError where `parts` is less than 1 or does not divide n.
     """
 
     def split(x):
-        if len(x) % parts:
+        if parts < 1 or len(x) % parts:
             raise ValueError(
                 f"{len(x)} rows do not divide into {parts} parts: take "
                 "another number of parts, or pad the batch"

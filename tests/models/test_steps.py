@@ -271,11 +271,12 @@ def test_a_batch_of_padding_alone_teaches_nothing():
     assert all(not np.any(leaf) for leaf in jax.tree.leaves(grads))
 
 
-def test_microbatches_that_do_not_divide_are_refused_in_words(batch):
+@pytest.mark.parametrize("parts", [4, 0, -1])
+def test_microbatches_that_do_not_divide_are_refused_in_words(batch, parts):
     apply, params, stats = split_models()["plain"]
     few = jax.tree.map(lambda x: x[:10], batch)
-    with pytest.raises(ValueError, match="10 rows do not divide into 4 parts"):
-        steps.accumulated(steps.cross_entropy(apply), 4)(params, stats, few)
+    with pytest.raises(ValueError, match=f"10 rows do not divide into {parts} parts"):
+        steps.accumulated(steps.cross_entropy(apply), parts)(params, stats, few)
 
 
 @pytest.mark.parametrize("train", [True, False])
