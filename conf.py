@@ -79,6 +79,7 @@ book_modules = {
 book_measurements = "snippets/programs/measurement.schema.json"
 # What was measured on other machines.
 book_machines = "docs/_machines"
+book_releases = "docs/_releases"
 
 book_sources = {
     "post": {

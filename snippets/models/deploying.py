@@ -172,6 +172,24 @@ def through_file(f, x, platforms=("cpu",), vjp_order=0):
     return export.deserialize(bytearray(saved))
 
 
+def file_size(f, *args):
+    """Return the bytes of a file with f, exported for arguments like these."""
+    exported = export.export(jax.jit(f), platforms=("cpu",))(*args)
+    return len(exported.serialize())
+
+
+def input_order(*args):
+    """Return the arrays that an exported program takes, in its order.
+
+    Each is (path, shape, dtype), with a path such as args[0]['kernel'].
+    """
+    leaves, _ = jax.tree.flatten_with_path(args)
+    return [
+        (f"args{jax.tree_util.keystr(path)}", leaf.shape, str(leaf.dtype))
+        for path, leaf in leaves
+    ]
+
+
 def write_program(f, x, path):
     """Write the StableHLO of f for arrays like x, and nothing else."""
     exported = export.export(jax.jit(f), platforms=("cpu",))(x)

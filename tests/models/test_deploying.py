@@ -9,7 +9,7 @@ import jax
 import numpy as np
 import pytest
 
-from snippets.models import deploying
+from snippets.models import deploying, steps
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 SOURCE = deploying.HELPERS + deploying.COMPILE + deploying.BUFFERS + deploying.MAIN
@@ -38,6 +38,25 @@ def test_a_program_read_from_a_file_returns_the_same(rows):
 )
 def test_what_export_refuses(f, said):
     assert deploying.outcome(deploying.through_file, f, X).startswith(said)
+
+
+def test_an_exported_program_takes_its_leaves_in_the_order_that_the_page_shows(tmp_path):
+    params, x = steps.init_mlp(jax.random.key(0)), np.ones((8, 64), np.float32)
+    exported = jax.export.export(jax.jit(steps.mlp))(params, x)
+    taken = [(each.shape, str(each.dtype)) for each in exported.in_avals]
+    order = deploying.input_order(params, x)
+    assert [(shape, dtype) for _, shape, dtype in order] == taken
+    assert [path for path, _, _ in order][:2] == ["args[0][0]['bias']", "args[0][0]['kernel']"]
+
+
+def test_weights_inside_a_file_make_it_larger_by_their_bytes():
+    params, x = steps.init_mlp(jax.random.key(0)), np.ones((8, 64), np.float32)
+    inside = deploying.file_size(lambda x: steps.mlp(params, x), x)
+    outside = deploying.file_size(steps.mlp, params, x)
+    held = sum(leaf.nbytes for leaf in jax.tree.leaves(params))
+    assert held <= inside - outside + 5000 and outside < held / 10
+    few, zeros = steps.init_mlp(jax.random.key(0), (64, 2)), np.ones((8, 64), np.float32)
+    assert deploying.file_size(steps.mlp, few, zeros) < outside
 
 
 def test_a_gradient_must_be_exported():

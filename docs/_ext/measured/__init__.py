@@ -5,13 +5,13 @@ reads the JSON schema that lies beside the timer, and refuses records it does no
 joins records of several processes, `slices` says whether they measured the same, and `judging`
 which are not recorded, because no time can be so short. `recording` executes pages that measure in
 several processes. `ranges` has the range of a number over processes, and `texts` how both are
-written. `references` gives the numbers, ratios and verdicts that `sentences` ask for; `tables`,
-`charts` and `rooflines` show many measurements at once, where `directives` ask for them, and
-`fastest` compares the frameworks at some work. `machines` reads what was measured on other
-machines, `across` says how a ratio comes out there, and `several` lists them; `verdict_bars` count
-verdicts. `book_measurements` has those of the whole book. `feature` is what this adds to the core,
-and `options` has the schema and the sources of quotes. In `static` a reader's own are computed and
-drawn as the book's.
+written. `expressions` reads what sentences ask for, and `references` gives `sentences` these
+numbers, ratios and verdicts; `tables`, `charts` and `rooflines` show many measurements at once,
+where `directives` ask for them, and `fastest` compares the frameworks at some work. `machines`
+reads what was measured on other machines, `across` says how a ratio comes out there, and `several`
+lists them; `releases` compares two versions, and `verdict_bars` count verdicts. `book_measurements`
+has those of the whole book. `feature` is what this adds to the core, and `options` has the schema
+and the sources of quotes. In `static` a reader's own are computed and drawn as the book's.
 """
 
 from typing import Any

@@ -7,7 +7,6 @@ import dataclasses
 import functools
 import itertools
 import math
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Self
 
@@ -16,19 +15,19 @@ from sphinx.environment import BuildEnvironment
 from executed.book import Book, book_of
 
 from .book_measurements import known
+from .expressions import Expression, ReferenceProblem
 from .feature import NAME, Measured, PageMeasurements
 from .machines import Machine
-from .references import Measurements, Quantity, ReferenceProblem, fastest, paid, resolve, verdict
+from .ranges import Range
+from .references import Measurements, Quantity, fastest, paid, resolve, verdict
 from .schema import Measurement
 from .texts import compared
 
 # By which factor ratios of two machines may differ and still be told as one.
 ALIKE = 1.5
 DEPENDS = "depends on the machine"
-# A role that names the device of its number.
-ON_DEVICE = re.compile(r" on [\w-]+")
 # How what stands in a role is read, but for verdicts, which have words besides a number.
-READ: dict[str, Callable[[str, Measurements], Quantity]] = {
+READ: dict[str, Callable[[Expression, Measurements], Quantity]] = {
     "measured": resolve,
     "compared": functools.partial(resolve, write=compared),
     "paid": paid,
@@ -38,39 +37,37 @@ ROLES = (*READ, "fastest", "verdict")
 ASKED = "measured_roles"
 
 
-def ask(env: BuildEnvironment, role: str, expression: str) -> None:
+def ask(env: BuildEnvironment, asked: Expression) -> None:
     """Note of the page that is read what one of its roles asks for."""
-    env.metadata[env.docname].setdefault(ASKED, []).append((role, expression))
+    env.metadata[env.docname].setdefault(ASKED, []).append(asked)
 
 
 @dataclasses.dataclass(frozen=True)
-class Asked:
+class Answered:
     """What a role asks for, once it is known which is the fastest; and the answer."""
 
-    role: str
-    expression: str
+    asked: Expression
     verdict: str
     quantity: Quantity | None
 
     @classmethod
-    def of(cls, role: str, expression: str, measurements: Measurements) -> Self:
+    def of(cls, asked: Expression, measurements: Measurements) -> Self:
         """Answer a role; raises ReferenceProblem."""
-        if role == "fastest":
-            expression = fastest(expression, measurements)
-            role = "compared" if " / " in expression else "measured"
-        if role == "verdict":
-            return cls(role, expression, *verdict(expression, measurements))
-        return cls(role, expression, "", READ[role](expression, measurements))
+        if asked.patterns:
+            asked = fastest(asked, measurements)
+        if asked.role == "verdict":
+            return cls(asked, *verdict(asked, measurements))
+        return cls(asked, "", READ[asked.role](asked, measurements))
 
 
-def everywhere(book: Book, role: str, expression: str, own: Asked) -> "Across":
+def everywhere(book: Book, asked: Expression, own: Answered) -> "Across":
     """Return what a role asks for, on all machines that measured it as the book did."""
     assert own.quantity is not None
-    others = dict[str, Asked]()
-    if own.quantity.devices == (book.home,) and not ON_DEVICE.search(expression):
+    others = dict[str, Answered]()
+    if own.quantity.devices == (book.home,) and not asked.on_device:
         for name, measurements in book.once(elsewhere).items():
             try:
-                others[name] = Asked.of(role, expression, measurements)
+                others[name] = Answered.of(asked, measurements)
             except ReferenceProblem:
                 continue
     quantities = {name: each.quantity for name, each in others.items() if each.quantity}
@@ -78,24 +75,28 @@ def everywhere(book: Book, role: str, expression: str, own: Asked) -> "Across":
     return Across(own.quantity, quantities, own.verdict, verdicts)
 
 
-def answers(env: BuildEnvironment, docname: str) -> Iterator[tuple[Asked, "Across | None"]]:
+def answers(env: BuildEnvironment, docname: str) -> Iterator[tuple[Answered, "Across | None"]]:
     """Yield what the roles of a page come to, with how it comes out everywhere, if measured.
 
     What is wrong, or not recorded, the page itself says.
     """
     book = book_of(env)
-    for role, expression in env.metadata[docname].get(ASKED, ()):
+    for asked in env.metadata[docname].get(ASKED, ()):
         try:
-            own = Asked.of(role, expression, book.once(known))
+            own = Answered.of(asked, book.once(known))
         except ReferenceProblem:
             continue
-        yield own, everywhere(book, role, expression, own) if own.quantity else None
+        yield own, everywhere(book, asked, own) if own.quantity else None
 
 
 def machines(book: Book) -> tuple[Machine, ...]:
     """Return the machines of a book."""
-    found = (feature for feature in book.features if isinstance(feature, Measured))
-    return next(found).machines
+    return measured(book).machines
+
+
+def measured(book: Book) -> Measured:
+    """Return the feature of a book that knows its machines and releases."""
+    return next(feature for feature in book.features if isinstance(feature, Measured))
 
 
 def elsewhere(book: Book) -> dict[str, Measurements]:
@@ -209,8 +210,12 @@ def spread(ratios: Iterable[float]) -> float:
 
 def direction(quantity: Quantity) -> str:
     """Say on which side of 1 a ratio lies: '<', '>', '=', or '?' where that cannot be told."""
-    ratio = quantity.range
-    if ratio is None or not (ratio.differs or ratio.is_equal):
+    return direction_of(quantity.range) if quantity.range else "?"
+
+
+def direction_of(ratio: Range) -> str:
+    """Say the same of the range of a ratio."""
+    if not (ratio.differs or ratio.is_equal):
         return "?"
     return "=" if ratio.is_equal else ">" if ratio.value > 1 else "<"
 

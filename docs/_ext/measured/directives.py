@@ -22,7 +22,7 @@ from executed.nodes import fold, for_device, raw, table_node, table_note
 from executed.tabs import tab_set
 from executed.waiting import Fill, FillIn, link, pages_with, place
 
-from . import book_measurements, charts, rooflines, several
+from . import book_measurements, charts, releases, rooflines, several
 from .book_measurements import data_node, known_on
 from .feature import NAME
 from .schema import Measurement
@@ -281,7 +281,11 @@ def figure_node(svg: str, node: nodes.Element) -> nodes.Element:
 
 
 # What fills in the directives without arguments.
-PLAIN: dict[str, Fill] = {"measurement-names": _names, SETTINGS: _settings, **several.FILL_IN}
+PLAIN: dict[str, Fill] = {
+    **{"measurement-names": _names, SETTINGS: _settings},
+    **several.FILL_IN,
+    **releases.FILL_IN,
+}
 # What fills in a chart: one kind of chart for each lower axis.
 FILL_IN_BY_X = {"name": _chart, "size": _chart, "intensity": _roofline}
 

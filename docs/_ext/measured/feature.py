@@ -18,7 +18,7 @@ from executed.store.output_format import CellOutputs
 
 from . import recording
 from .judging import HEAD, Judge, moved
-from .machines import Machine, MachineError
+from .machines import FEWEST, FEWEST_IN_A_TURN, Machine, MachineError
 from .options import MeasuredOptions
 from .processes import MeasurementKind
 from .recording import Processes
@@ -58,25 +58,36 @@ class Measured(Feature):
         self.path = options.root / file if file else None
         self.judge: Judge | None = None
         self.machines: tuple[Machine, ...] = ()
+        self.releases: tuple[Machine, ...] = ()
         self.beside: tuple[str, ...] = ()
         if self.path:
             try:
                 self.kind = MeasurementKind(schema := Schema.load(self.path))
                 self.judge = Judge(options, self.kind)
-                self.machines = tuple(Machine.load(file, schema) for file in self._machine_files())
+                own = options.of(MeasuredOptions)
+                self.machines = self._loaded(own.machines, schema, FEWEST)
+                self.releases = self._loaded(own.releases, schema, FEWEST_IN_A_TURN)
                 self.beside = tuple(map(files.digest, self._machine_files()))
             except SchemaError as error:
                 raise FeatureError(f"book_measurements of conf.py: {error}") from None
             except MachineError as error:
                 raise FeatureError(f"a machine of book_machines: {error}") from None
 
-    def _machine_files(self) -> list[pathlib.Path]:
-        """Return the files of machines, in the order of their names."""
-        folder = self.options.of(MeasuredOptions).machines
+    def _loaded(self, folder: str, schema: Schema, fewest: int) -> tuple[Machine, ...]:
+        """Return the machines of a folder's files; raises MachineError."""
+        return tuple(Machine.load(file, schema, fewest) for file in self._files_in(folder))
+
+    def _files_in(self, folder: str) -> list[pathlib.Path]:
+        """Return the files of a folder, in the order of their names."""
         return sorted((self.options.root / folder).glob("*.json")) if folder else []
 
+    def _machine_files(self) -> list[pathlib.Path]:
+        """Return the files of machines and releases."""
+        own = self.options.of(MeasuredOptions)
+        return [*self._files_in(own.machines), *self._files_in(own.releases)]
+
     def files(self) -> dict[str, pathlib.Path]:
-        """Return the schema's file, and those of machines."""
+        """Return the schema's file, and those of machines and releases."""
         found = {f"machine {path.stem}": path for path in self._machine_files()}
         return found | ({"schema": self.path} if self.path else {})
 

@@ -24,10 +24,12 @@ class MeasuredOptions(Table):
     sources: sources that may be quoted, {key: {title, author, url}}.
     peaks: what is published of devices, {what frameworks call it: peaks}; see `Peaks`.
     machines: a folder of what was measured on other machines; see `machines`.
+    releases: a folder of what was measured with several versions; see `releases`.
     """
 
     measurements: str = option("", "env")
     machines: str = option("", "env")
+    releases: str = option("", "env")
     sources: Mapping[str, Source] = option(dict, "env")
     peaks: Mapping[str, Peaks] = option(dict, "env")
 

@@ -12,7 +12,7 @@ from nbformat import NotebookNode
 from executed.store.output_format import CellOutputs, PageOutputs
 from executed.store.outputs import content, kind_of
 
-from .schema import Schema, parts
+from .schema import Schema, only, parts
 from .slices import slices
 from .texts import lines
 
@@ -76,14 +76,7 @@ class MeasurementKind:
         if len({*map(len, lists)}) != 1 or all(calm) or not any(calm):
             return run
 
-        def without(plain: dict[str, Any], _: dict[str, Any]) -> dict[str, Any]:
-            left = [
-                {**part, "processes": [*itertools.compress(part["processes"], calm)]}
-                for part in parts(plain)
-            ]
-            return {**plain, "alternatives": left} if "alternatives" in plain else left[0]
-
-        return self._merged(run, run, without) or run
+        return self._merged(run, run, lambda plain, _: only(plain, calm)) or run
 
     def joined(self, former: PageOutputs, new: PageOutputs) -> PageOutputs | None:
         """Return the former outputs of a page with what further processes measured.

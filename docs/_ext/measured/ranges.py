@@ -6,6 +6,7 @@ rounds say nothing of the next process. `middle` of the timer and `ends` of reco
 """
 
 import dataclasses
+import functools
 import math
 import statistics
 from collections.abc import Sequence
@@ -13,6 +14,8 @@ from typing import Self
 
 # A range misses the median of what the numbers are drawn from in at most this part of all draws.
 MISSES = 0.05
+# The same for the ratio of two groups of processes, of which a table shows a hundred and more.
+MISSES_OF_GROUPS = 0.01
 # How far from 1 the range of a ratio may go where two are called equal, and how far its value where
 # 1 is outside of the range: code layout alone moves a function by that much.
 EQUAL, INDISTINCT = 0.10, 0.03
@@ -131,6 +134,35 @@ def ratio_of_rounds(rounds: Sequence[tuple[Sequence[float], Sequence[float]]]) -
         [one / other for one, other in zip(above, below, strict=True)] for above, below in rounds
     ]
     return Range.of_ratios([*map(median_ratio, ratios)])
+
+
+def ratio_of_groups(above: Sequence[float], below: Sequence[float]) -> Range:
+    """Return the ratio of two that took no turns, from a number of each process.
+
+    It is the median of the ratios of all pairs (Hodges and Lehmann), and its range misses the
+    factor between the two in at most `MISSES_OF_GROUPS` of all draws: its ends are of equal rank
+    among these ratios (the interval of the rank-sum test).
+    """
+    ratios = sorted(one / other for one in above for other in below)
+    ways = _rank_sums(len(above), len(below))
+    rank, left = 0, MISSES_OF_GROUPS / 2 * sum(ways)
+    while rank < len(ratios) // 2 and sum(ways[: rank + 1]) <= left:
+        rank += 1
+    low, high = ratios[max(rank - 1, 0)], ratios[-max(rank, 1)]
+    return Range(median_ratio(ratios), low, high, min(len(above), len(below)))
+
+
+@functools.cache
+def _rank_sums(one: int, other: int) -> tuple[int, ...]:
+    """Return in how many orders of two groups so many pairs are the wrong way round, from none."""
+    if not one or not other:
+        return (1,)
+    counts = [0] * (one * other + 1)
+    for pairs, ways in enumerate(_rank_sums(one - 1, other)):
+        counts[pairs + other] += ways
+    for pairs, ways in enumerate(_rank_sums(one, other - 1)):
+        counts[pairs] += ways
+    return tuple(counts)
 
 
 def median_ratio(ratios: Sequence[float]) -> float:

@@ -3,11 +3,12 @@
 import dataclasses
 import enum
 import functools
+import itertools
 import json
 import math
 import pathlib
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 import fastjsonschema
@@ -102,6 +103,15 @@ def single(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the same, with the name of what each took turns in, if it did, as `comparison`."""
     turns = {"comparison": record["name"]} if "alternatives" in record else {}
     return [part | turns for part in parts(record)]
+
+
+def only(record: Mapping[str, Any], counts: Sequence[bool]) -> dict[str, Any]:
+    """Return a record with those of its processes that count."""
+    left = [
+        {**part, "processes": [*itertools.compress(part["processes"], counts)]}
+        for part in parts(record)
+    ]
+    return {**record, "alternatives": left} if "alternatives" in record else left[0]
 
 
 @dataclasses.dataclass(frozen=True)

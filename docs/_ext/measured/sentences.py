@@ -7,6 +7,7 @@ Each number holds what was asked for, so that a script can put a reader's own be
 """
 
 import itertools
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -26,6 +27,7 @@ from executed.waiting import FillIn, place
 
 from . import across, references
 from .book_measurements import data_node, known_on
+from .expressions import Expression, ReferenceProblem, read
 from .feature import NAME
 from .options import MeasuredOptions
 from .tables import DAGGER, notes_below
@@ -48,8 +50,14 @@ class NumberRole(SphinxRole):
             message = f"'{self.text}' stands in a heading; move the role into the text"
             logger.warning(message, location=self.get_location(), type="book", subtype="measured")
             return [nodes.Text(self.text)], []
-        across.ask(self.env, self.name, self.text)
-        return [place(self, _fill_in, NAME, role=self.name, expression=self.text)], []
+        try:
+            asked = read(self.name, self.text)
+        except ReferenceProblem as problem:
+            message, where = str(problem), self.get_location()
+            logger.warning(message, location=where, type="book", subtype="measured")
+            return [nodes.problematic("", self.text)], []
+        across.ask(self.env, asked)
+        return [place(self, _fill_in, NAME, asked=asked)], []
 
 
 class QuotedRole(SphinxRole):
@@ -98,26 +106,26 @@ class LinkQuotesOnce(SphinxTransform):
 def _fill_in(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
     options = book_of(page.env).options
     try:
-        asked = across.Asked.of(node["role"], node["expression"], known_on(page))
+        own = across.Answered.of(node["asked"], known_on(page))
     except references.NotRecorded as gap:
         where = f" on {options.label(gap.device)}" if gap.device else ""
         brief = f"not recorded{where}{OUTDATED if gap.outdated else ''}"
         text = brief if gap.device else f"{brief}: {gap}"
         facts = {"outdated": gap.outdated, "brief": brief}
         return [nodes.inline("", text, classes=["not-recorded"], **facts)]
-    except references.ReferenceProblem as problem:
+    except ReferenceProblem as problem:
         logger.warning(str(problem), location=node, type="book", subtype="measured")
-        return [nodes.problematic("", node["expression"])]
-    if asked.quantity is None:
-        return [nodes.inline("", asked.verdict, classes=_classes(asked.verdict))]
-    found = across.everywhere(book_of(page.env), node["role"], node["expression"], asked)
-    return [_number(page, found, asked), *_marks(page, found, asked)]
+        return [nodes.problematic("", str(node["asked"]))]
+    if own.quantity is None:
+        return [nodes.inline("", own.verdict, classes=_classes(own.verdict))]
+    found = across.everywhere(book_of(page.env), node["asked"], own)
+    return [_number(page, found, own), *_marks(page, found, own.asked)]
 
 
-def _number(page: FillIn, found: across.Across, asked: across.Asked) -> noted:
+def _number(page: FillIn, found: across.Across, own: across.Answered) -> noted:
     """Return a number with its note, and still without its text."""
     quantity = found.own
-    spoken = [f"{quantity.text}."] if asked.verdict else []
+    spoken = [f"{quantity.text}."] if own.verdict else []
     remarks = [*found.remarks, *notes_below([], quantity.sources, book_of(page.env).options)]
     places = quantity.range.places if quantity.range else []
     number = noted("", note=" ".join([*spoken, quantity.origin, *remarks]), places=places)
@@ -126,7 +134,7 @@ def _number(page: FillIn, found: across.Across, asked: across.Asked) -> noted:
     number["classes"] += ["long"] * (len(found.text) > UNBROKEN)
     number["across"] = found
     if len(quantity.devices) == 1:
-        number["data"] = {f"data-{asked.role}": across.ON_DEVICE.sub("", asked.expression)}
+        number["data"] = {f"data-{own.asked.role}": json.dumps(own.asked.plain)}
         if known_on(page).accelerated.intersection(quantity.devices):
             number["data"]["data-on"] = "accelerator"
     return number
@@ -136,7 +144,7 @@ def _classes(verdict: str) -> list[str]:
     return ["verdict", f"verdict-{verdict.replace(' ', '-')}"] if verdict else ["measured"]
 
 
-def _marks(page: FillIn, found: across.Across, asked: across.Asked) -> Iterator[nodes.Element]:
+def _marks(page: FillIn, found: across.Across, asked: Expression) -> Iterator[nodes.Element]:
     """Yield what stands behind a number: a dagger, and its device where that is not clear.
 
     Behind a verdict that several machines came to stands how many they are.
@@ -146,9 +154,7 @@ def _marks(page: FillIn, found: across.Across, asked: across.Asked) -> Iterator[
         yield nodes.superscript("", DAGGER, classes=["earlier"])
     if found.verdict and found.others:
         yield nodes.inline("", f" {found.machines}", classes=["on-device"])
-    # Of a verdict, what stands before its conditions.
-    reference = asked.expression.partition(" ? ")[0]
-    if len(book_of(page.env).shown) > 1 or across.ON_DEVICE.search(reference):
+    if len(book_of(page.env).shown) > 1 or asked.on_device:
         labels = [book_of(page.env).options.label(device) for device in quantity.devices]
         home = ["at-home"] if set(quantity.devices) == {book_of(page.env).home} else []
         text = f" {' and '.join(labels)}"

@@ -72,9 +72,9 @@ def beside(
 def ratios(env: BuildEnvironment) -> list[Across]:
     """Return all ratios that roles of the book ask for, once each."""
     found = {
-        (asked.role, asked.expression): across
+        own.asked: across
         for docname in sorted(env.found_docs)
-        for asked, across in answers(env, docname)
+        for own, across in answers(env, docname)
         if across and across.is_ratio
     }
     return list(found.values())

@@ -11,8 +11,9 @@ from executed.nodes import raw
 from executed.waiting import FillIn, link, place
 
 from .across import DEPENDS, answers
+from .expressions import VERDICTS
 from .feature import NAME
-from .references import UNDECIDED, VERDICTS
+from .references import UNDECIDED
 
 # From what holds to what is wrong, and what nobody can tell.
 GROUPS = ("holds", "holds with conditions", DEPENDS, "not here", "out of date", "wrong")
@@ -21,10 +22,8 @@ ORDER = (*GROUPS, UNDECIDED, *(each for each in VERDICTS if each not in GROUPS))
 
 def verdicts(page: FillIn, docname: str) -> collections.Counter[str]:
     """Return how often a page comes to each verdict."""
-    found = (pair for pair in answers(page.env, docname) if pair[0].role == "verdict")
-    return collections.Counter(
-        across.verdict if across else asked.verdict for asked, across in found
-    )
+    found = (pair for pair in answers(page.env, docname) if pair[0].asked.role == "verdict")
+    return collections.Counter(across.verdict if across else own.verdict for own, across in found)
 
 
 def _bars(page: FillIn, node: nodes.Element) -> nodes.Node:

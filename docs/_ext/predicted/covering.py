@@ -1,7 +1,8 @@
 """Predict, then look: a question before a cell covers what the cell prints, and the build finds
 the right answer in it.
 
-What readers see without scripts is the question with its answers, and the output folded away.
+What readers see without scripts is the question with its answers, and the output folded away. The
+paragraph after the cell says what it printed, so readers see it once they have opened the output.
 """
 
 from docutils import nodes
@@ -69,12 +70,15 @@ class CoverOutputs(SphinxTransform):
             cell = _cell_after(self.document, node) if node.line in answers else None
             node.parent.remove(node)
             right = answers.get(node.line or 0)
-            for output in [part for part in cell or () if _is(part, "cell_code_output")]:
+            outputs = [part for part in cell or () if _is(part, "cell_code_output")]
+            for output in outputs:
                 place = output.parent.index(output)
                 output.parent[place : place + 1] = [
                     _question(node, right),
                     *_folded(node, right, output),
                 ]
+            if cell and outputs:
+                _cover_explanation(cell)
 
 
 def _cell_after(document: nodes.document, node: nodes.Node) -> nodes.Element | None:
@@ -85,6 +89,28 @@ def _cell_after(document: nodes.document, node: nodes.Node) -> nodes.Element | N
         if after and _is(element, "cell_code") and "helpers" not in element["cell_metadata"]:
             return element
     return None
+
+
+def _cover_explanation(cell: nodes.Element) -> None:
+    """Put the first paragraph after a cell, and boxes around it, where the style covers them."""
+    shown: nodes.Element = cell
+    while not isinstance(shown.parent, nodes.section | nodes.document):
+        shown = shown.parent
+    place = shown.parent.index(shown) + 1
+    found = list[nodes.Node]()
+    for each in shown.parent[place:]:
+        first = isinstance(each, nodes.paragraph) and not any(
+            isinstance(other, nodes.paragraph) for other in found
+        )
+        if not first and not isinstance(each, nodes.Admonition | nodes.Invisible):
+            break
+        found.append(each)
+    # What names a heading stays before it.
+    while found and isinstance(found[-1], nodes.Invisible):
+        found.pop()
+    if found:
+        covered = nodes.container("", *found, classes=["predict-explanation"])
+        shown.parent[place : place + len(found)] = [covered]
 
 
 def _is(node: nodes.Node, part: str) -> bool:

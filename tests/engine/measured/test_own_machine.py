@@ -534,13 +534,14 @@ def test_a_ratio_has_none_beside_it_where_the_file_lacks_one_side(page, address,
     both = [{**turns["records"][0], "alternatives": [fast]}]
     both += [{**turns["records"][0], "name": "duel", "alternatives": [slow]}] if apart else []
     beside(page, address, turns | {"records": both})
-    asked = {
-        each.get_attribute("data-measured") or each.get_attribute("data-compared")
+    asked = [
+        json.loads(each.get_attribute("data-measured") or each.get_attribute("data-compared"))
         for each in page.locator("p:has(.yours) [tabindex]").all()
-    }
-    assert "duel/0/fast@python" in asked
-    assert "duel/0/fast@python.first_call / duel/0/fast@python" in asked
-    assert "duel/0/fast@python / duel/0/slow@python" not in asked
+    ]
+    slow, fast = (f"duel/0/{each}@python" for each in ("slow", "fast"))
+    assert {"parts": [[fast, "latency"]]} in asked
+    assert {"parts": [[fast, "first_call"], [fast, "latency"]]} in asked
+    assert {"parts": [[fast, "latency"], [slow, "latency"]]} not in asked
 
 
 def test_a_number_of_another_kind_of_device_has_none_beside_it(page, address, book):

@@ -7,22 +7,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from executed.options import Options
+from measured import references
+from measured.expressions import VERDICTS, ReferenceProblem, read
 from measured.ranges import INDISTINCT, Range
-from measured.references import (
-    UNDECIDED,
-    VERDICTS,
-    Measurements,
-    NotRecorded,
-    ReferenceProblem,
-    fastest,
-    paid,
-    resolve,
-    verdict,
-)
+from measured.references import UNDECIDED, Measurements, NotRecorded
 from measured.schema import Measurement
 from measured.tables import cell_text, grid
 from measured.texts import compared, lines
 from tests.engine.records import measured, one_process
+
+
+def resolve(text, known, *write):
+    return references.resolve(read("measured", text), known, *write)
+
+
+def fastest(text, known):
+    return str(references.fastest(read("fastest", text), known))
+
+
+def paid(text, known):
+    return references.paid(read("paid", text), known)
+
+
+def verdict(text, known):
+    return references.verdict(read("verdict", text), known)
+
 
 OPTIONS = Options(frameworks={"jax": {"label": "JAX"}})
 process = functools.partial(one_process, first_call=1.5)

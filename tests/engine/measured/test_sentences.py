@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from executed.nodes import JOINER
 
 
@@ -33,7 +35,7 @@ def test_numbers_ratios_verdicts_and_quotes_stand_in_sentences(project, noting):
         "125 ms (one process)",
         "4.0× (one process)",
     ]
-    assert page.select_one("[data-measured='fast@python']")
+    assert page.select_one("""[data-measured='{"parts": [["fast@python", "latency"]]}']""")
     first = page.select_one(".measured")
     assert first["tabindex"] == "0"
     assert page.find(id=first["aria-describedby"]).text == (
@@ -122,6 +124,28 @@ def test_what_names_no_record_is_red_at_its_line_until_it_is_mended(project, not
     project.page("c/cells", "Mended.")
     project.page("c/prose", "Mended.")
     project.built()
+
+
+@pytest.mark.parametrize(
+    ("role", "words"),
+    [
+        ("{measured}`x@python.mean`", "there is no field 'mean'"),
+        ("{measured}`x`", "'x' is not of the form name@framework"),
+        ("{compared}`x@python / y@python / z@python`", "has more than one ' / '"),
+        ("{paid}`x@python`", "'x@python' is not of the form REFERENCE / REFERENCE"),
+        ("{verdict}`x@python in 3.. ? fine : wrong`", "'fine' is no verdict"),
+        ("{verdict}`x@python in 3 ? holds : wrong`", "'3' is no range"),
+    ],
+)
+def test_a_role_that_cannot_be_read_is_red_at_its_line_though_nothing_was_measured(
+    project, role, words
+):
+    project.page("c/prose", "Prose.", f"It takes {role}.", notebook=False)
+    for build in (project.build(), project.build()):
+        assert build.status == 1
+        (warning,) = build.warnings
+        assert f"c/prose.md:{project.line('c/prose', 'It takes')}: WARNING: " in warning
+        assert words in warning
 
 
 def test_a_page_that_failed_draws_no_further_warnings_and_hides_none_for_good(project, noting):

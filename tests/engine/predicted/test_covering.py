@@ -49,6 +49,10 @@ def site(empty_project, tmp_path_factory):
     made.configure('myst_enable_extensions = ["colon_fence"]')
     made.snippet("a.one", "def low(): return 2\ndef f(): return low()\n")
     made.page("a/one", made.cell("0"), ASKED, made.cell("print('traces:', f())", "one.f"))
+    box = "(named)=\n:::{admonition} Careful\nIt is two.\n:::"
+    explained = [CELL, box, "So it is two.", "More.", "(below)=\n## Below\n\nEnd."]
+    made.page("a/explained", ASKED, *explained)
+    made.page("a/cells", ASKED, CELL, CELL, "The end.")
     made.page("a/link", ASKED.replace("many", "[many](https://many.example)"), CELL)
     made.page("a/colons", ASKED.replace("many", "many of `f`").replace("```", ":::"), CELL)
     made.built()
@@ -68,6 +72,19 @@ def test_the_question_stands_between_code_and_output(site):
     assert output.select_one(".predict-answer").text == "The answer: two"
     assert "traces: 2" in output.select_one(".cell_output").text
     assert "{predict}" not in page.text
+
+
+def test_what_explains_the_output_is_seen_with_it(site):
+    (covered,) = site.soup("a/explained").select(".predict-explanation")
+    assert covered.find_previous_sibling().select("details.predict-output")
+    assert covered.select_one(".admonition") and covered.find(id="named")
+    assert "So it is two." in covered.text and "More." not in covered.text
+    assert covered.find_next_sibling().text == "More."
+    assert site.soup("a/explained").find(id="below")
+    # A cell that follows at once explains nothing.
+    assert not site.soup("a/cells").select(".predict-explanation")
+    prose = "".join(cell.source for cell in site.notebook("a/explained").cells)
+    assert "So it is two." in prose
 
 
 def test_a_question_may_hold_a_link_or_code_between_colons_alone(site):

@@ -15,6 +15,7 @@ from ..source.code import fingerprint
 from ..source.pages import Page
 from .output_format import CellOutputs, PageOutputs
 from .output_kinds import OutputKind
+from .outputs import kind_of
 from .states import CellStanding
 
 # Two texts that have less than this in common are two cells, not one that was edited.
@@ -39,6 +40,8 @@ def align(outputs: PageOutputs, page: Page, kinds: Sequence[OutputKind] = ()) ->
     now = tuple(cell.source for cell in page.cells)
     then = tuple(cell.source for cell in outputs.cells)
     pairs = _pairs([*map(fingerprint, then)], [*map(fingerprint, now)], then, now)
+    asked = kinds if then != now else ()
+    digests = {kind: (kind.deciding(then), kind.deciding(now)) for kind in asked}
     matched: list[CellOutputs] = []
     same = True
     for number, cell in enumerate(page.cells):
@@ -50,7 +53,11 @@ def align(outputs: PageOutputs, page: Page, kinds: Sequence[OutputKind] = ()) ->
         if not same:
             changed = fingerprint(then[other]) != fingerprint(cell.source)
             standing = CellStanding.CHANGED if changed else CellStanding.AFTER
-            alike = all(k.deciding(then)[other] == k.deciding(now)[number] for k in kinds)
+            alike = all(
+                before[other] == after[number]
+                for kind, (before, after) in digests.items()
+                if any(kind_of(output, [kind]) for output in recorded.outputs)
+            )
             recorded = dataclasses.replace(recorded, standing=standing, kind_stands=alike)
         matched.append(recorded)
     return dataclasses.replace(outputs, cells=tuple(matched))

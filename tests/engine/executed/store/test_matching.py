@@ -119,6 +119,24 @@ def test_recordings_of_code_that_is_written_anew_stay_current(sources):
     assert states(sources, written) == [(number, SAME) for number in range(len(sources))]
 
 
+def test_a_change_that_concerns_one_kind_outdates_no_output_of_another():
+    class Kind:
+        def __init__(self, media_type):
+            self.media_type = media_type
+
+        def deciding(self, sources):
+            return [self.media_type in "".join(sources[: n + 1]) for n in range(len(sources))]
+
+    kinds = [Kind("x/a"), Kind("x/b")]
+    cells = [
+        CellOutputs("0", (), source="1"),
+        CellOutputs("1", ({"data": {"x/a": {}}},), source="2"),
+        CellOutputs("2", ({"data": {"x/b": {}}},), source="3"),
+    ]
+    made = align(PageOutputs(FACTS, tuple(cells)), page("'x/b'", "2", "3"), kinds)
+    assert [cell.kind_stands for cell in made.cells] == [True, True, False]
+
+
 def test_what_was_recorded_is_not_changed():
     outputs = recorded("a = 1", "a = 2")
     before = dataclasses.replace(outputs)

@@ -92,9 +92,8 @@
     if (calls.high === 1 || (faster && calls.high < Infinity)) return { text: callsText(calls) };
     return { text: isTold(ratio) || isEqual(ratio) ? "never" : UNDECIDED };
   };
-  const verdict = (parts, condition) => {
-    const [, least, most, inside, outside] = /^(\S*)\.\.(\S*) \? (.+) : (.+)$/.exec(condition);
-    const [low, high] = [Number(least), Number(most || Infinity)];
+  const verdict = (parts, [least, most, inside, outside]) => {
+    const [low, high] = [least ?? -Infinity, most ?? Infinity];
     const found = resolved(parts, times);
     if (!found) return null;
     const out = found.high < low || found.low > high ? outside : UNDECIDED;
@@ -111,11 +110,8 @@
 
   const accelerated = [...record.measurements.values()].some(isAccelerated);
   // A reader's CPU stands beside a CPU of the book, a machine with an accelerator beside such a one.
-  const partsOf = (references, on) => {
-    const parts = references.split(" / ").map((reference) => {
-      const [, called, field = "latency"] = /^(.+@\w+)(?:\.(\w+))?$/.exec(reference);
-      return [field, record.measurements.get(called)];
-    });
+  const partsOf = (asked, on) => {
+    const parts = asked.map(([reference, field]) => [field, record.measurements.get(reference)]);
     const known = parts.every(([field, each]) => each && valueOf(each, field) !== null);
     const fits = on ? accelerated : known && !parts.some(([, each]) => isAccelerated(each));
     return known && fits ? parts : null;
@@ -138,8 +134,8 @@
   };
   for (const [role, read] of Object.entries(ROLES)) {
     for (const number of document.querySelectorAll(`[data-${role}]`)) {
-      const [references, condition] = number.dataset[role].split(" in ");
-      const parts = partsOf(references, number.dataset.on);
+      const { parts: asked, condition } = JSON.parse(number.dataset[role]);
+      const parts = partsOf(asked, number.dataset.on);
       const found = parts && read(parts, condition);
       if (found) show(number, [found.text, ...marksOf(parts.map(([, each]) => each))].join(", "));
     }
