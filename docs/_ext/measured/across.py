@@ -192,8 +192,7 @@ class Across:
     @property
     def machines(self) -> str:
         """On how many machines it was measured, in words."""
-        count = len(self.others) + 1
-        return "on both machines" if count == 2 else f"on all {count} machines"
+        return f"on {len(self.others) + 1} machines"
 
     @property
     def remarks(self) -> list[str]:

@@ -159,13 +159,20 @@ def _legend(shown: Iterable[Measurement], options: Options) -> nodes.Node:
     return raw(f'<span class="strip-legend">{" ".join(texts)}</span>')
 
 
+def leaders(of_work: Iterable[Measurement], device: str) -> list[Measurement]:
+    """Return the best of the two fastest frameworks on a device."""
+    return best(each for each in of_work if each.device == device)[:2]
+
+
 def otherwise(book: Book, of_work: Sequence[Measurement]) -> dict[str, Answer]:
     """Return the machines on which a work has another answer than at home, with that answer.
 
     That is another fastest framework, or a factor that differs by more than ratios of one kind do.
-    Asked is for what both have measured.
+    Asked is for what both have measured, and only where that includes the two fastest at home:
+    without them, a machine says nothing about the answer there.
     """
     found = {}
+    first = {each.reference for each in leaders(of_work, book.home)}
     for name, known in book.once(across.elsewhere).items():
         both = {
             each.reference: by_device[name]
@@ -174,7 +181,11 @@ def otherwise(book: Book, of_work: Sequence[Measurement]) -> dict[str, Answer]:
         }
         own = best(each for each in of_work if each.reference in both and each.device == book.home)
         there = best(both.values())
-        if len(own) < 2 or any(len(each.processes) < 2 for each in (*own, *there)):
+        if (
+            not first <= both.keys()
+            or len(own) < 2
+            or any(len(each.processes) < 2 for each in (*own, *there))
+        ):
             continue
         here, said = answer(own, book.options), answer(there, book.options)
         leads = (against(*each[:2]).value for each in (own, there))
@@ -255,6 +266,7 @@ def _table(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
     data = {
         "sizes": [*map(size_of, by_work)],
         "works": [[*dict.fromkeys(each.reference for each in of_work)] for of_work in by_work],
+        "first": [[each.reference for each in leaders(of, book.home)] for of in by_work],
         "frameworks": {framework.name: framework.label for framework in options.registry},
     }
     return [data_node(page.env, "fastest-data", data), table]

@@ -1,12 +1,14 @@
 """Which framework is fastest at some work: from records to the words of a table."""
 
+import types
+
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from drawing import strips
 from drawing.svg import INKS
 from executed.options import Options
-from measured.fastest import Work, against, answer, best, factors, size_of
+from measured.fastest import Work, against, answer, best, factors, otherwise, size_of
 from measured.schema import Measurement
 from tests.engine.records import measured
 
@@ -89,6 +91,21 @@ def test_what_took_no_turns_has_the_widest_range_that_both_allow():
     assert (ratio.low, ratio.high) == pytest.approx((1.2 * 0.8 / 1.4, 1.2 * 1.4 / 0.8))
     assert not ratio.differs
     assert said(apart, fast).text.startswith("JAX or PyTorch: cannot tell")
+
+
+def test_a_machine_that_lacks_one_of_the_two_fastest_says_nothing_of_a_row():
+    here = [one("work", "numpy", 1.0), one("work", "jax", 2.0), one("work", "torch", 9.0)]
+
+    def book(*there):
+        known = {(each.name, each.framework): {"Mine": each} for each in there}
+        elsewhere = {"Mine": types.SimpleNamespace(by_name=known)}
+        return types.SimpleNamespace(once=lambda _: elsewhere, home="cpu", options=OPTIONS)
+
+    others = one("work", "jax", 1.0), one("work", "torch", 9.0)
+    assert otherwise(book(*others), here) == {}
+    found = otherwise(book(*others, one("work", "numpy", 3.0)), here)
+    assert found["Mine"].text == "JAX, 3.00× faster than NumPy"
+    assert otherwise(book(*here), here) == {}
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,7 @@
     return { text: `${joined}: ${compared(ratio)}${marks}`, leading: two.join(" ") };
   };
   for (const data of document.querySelectorAll(".fastest-data")) {
-    const { works, frameworks } = JSON.parse(data.textContent);
+    const { works, first, frameworks } = JSON.parse(data.textContent);
     const table = data.nextElementSibling.querySelector("table");
     const head = element("th", { className: "head", scope: "col", title: about(record) }, LABEL);
     table.tHead.rows[0].append(head);
@@ -180,7 +180,8 @@
       // A CPU is told where the book's CPU, the first device, says something else.
       const others = row.cells[1].querySelector("[data-leading]")?.dataset.leading;
       const [own, its] = [leading, others ?? ""].map((names) => names.split(" ").sort().join());
-      const differs = !accelerated && own && its && own !== its;
+      const both = first[n].every((name) => record.measurements.has(name));
+      const differs = !accelerated && both && own && its && own !== its;
       const marks = differs ? [element("span", { className: "otherwise" }, OTHERWISE)] : [];
       row.append(element("td", {}, element("p", {}, said, ...marks)));
     });
