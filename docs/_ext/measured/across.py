@@ -103,13 +103,14 @@ def elsewhere(book: Book) -> dict[str, Measurements]:
     """Return for each machine what is comparable with the book's, as what pages may name."""
     at_home = {key: each.get(book.home) for key, each in book.once(known).by_name.items()}
     concluded: Mapping[str, PageMeasurements] = book.concluded(NAME)
-    code = {name: digest for page in concluded.values() for name, digest in page.code.items()}
+    code = {each: digest for page in concluded.values() for each, digest in page.code.items()}
     found = {}
     for machine in machines(book):
         by_name = {}
         for each in machine.measurements:
             own, record = at_home.get((each.name, each.framework)), each.comparison or each.name
-            if own and same_work(own, each) and code.get(record) == machine.code.get(record):
+            same = code.get(each.reference) == machine.code.get(record)
+            if own and same and same_work(own, each):
                 by_name[each.name, each.framework] = {machine.name: each}
         found[machine.name] = dataclasses.replace(
             book.once(known),

@@ -23,7 +23,7 @@ from .options import MeasuredOptions
 from .processes import MeasurementKind
 from .recording import Processes
 from .rooflines import Costs
-from .schema import Earlier, Measurement, Schema, SchemaError, single
+from .schema import Earlier, Measurement, Schema, SchemaError, reference, single
 
 NAME = "measured"
 
@@ -32,8 +32,8 @@ NAME = "measured"
 class PageMeasurements:
     """What a page measured: records, and name, framework and device of those of other code.
 
-    `code` says of each record of the device of the build which slice of the page it measured, and
-    `beside` which files of machines there were.
+    `code` says of each measurement of the device of the build, by its reference, which slice of the
+    page it measured, and `beside` which files of machines there were.
     """
 
     records: tuple[dict[str, Any], ...] = ()
@@ -113,7 +113,7 @@ class Measured(Feature):
                 outdated += [(each["name"], each["framework"], device) for each in measurements]
                 continue
             if result is taken.results[0]:
-                keys[record["name"]] = cell.key
+                keys |= {reference(each): cell.key for each in measurements}
             origin = {"page": taken.page.docname, "device": device}
             if earlier := self._earlier(record, outputs, result.is_own(outputs)):
                 origin["earlier"] = earlier

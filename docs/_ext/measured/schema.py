@@ -105,6 +105,11 @@ def single(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [part | turns for part in parts(record)]
 
 
+def reference(record: Mapping[str, Any]) -> str:
+    """Return what pages call the measurement of a record, such as `selu/jit@jax`."""
+    return f"{record['name']}@{record['framework']}"
+
+
 def only(record: Mapping[str, Any], counts: Sequence[bool]) -> dict[str, Any]:
     """Return a record with those of its processes that count."""
     left = [

@@ -112,3 +112,9 @@ def test_a_setting_of_a_package_counts_for_all_of_its_names():
     assert not same(added("old = torch.set_num_threads(1)"), before)
     before = ("import numpy as np", "x = np.ones(3)", "np.log(x)")
     assert not same(added("np.seterr(all='ignore')"), before)
+
+
+def test_a_slice_has_the_same_digest_in_every_python():
+    # It stands in the files of machines, which come from one Python and are read with another.
+    cells = ("n = 1\nnames = {n: k + 1 for n, k in {}.items()}", "print([n for n in names])")
+    assert slices(cells)[-1] == "de644884bd8f6aa18253047c06d6338145cfd5249e50d2004fdcecea6d729026"

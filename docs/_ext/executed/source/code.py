@@ -90,8 +90,28 @@ def joined(pieces: Iterable[str]) -> str:
     return text
 
 
+class _Generators(ast.NodeTransformer):
+    """Write comprehensions as generators, which have a scope of their own in every Python.
+
+    Since Python 3.12 a comprehension has none, so its variables seem to be bound around it.
+    """
+
+    def visit_ListComp(self, node: ast.ListComp | ast.SetComp) -> ast.GeneratorExp:
+        """Return a generator of the same."""
+        self.generic_visit(node)
+        return ast.GeneratorExp(node.elt, node.generators)
+
+    visit_SetComp = visit_ListComp
+
+    def visit_DictComp(self, node: ast.DictComp) -> ast.GeneratorExp:
+        """Return a generator of pairs."""
+        self.generic_visit(node)
+        return ast.GeneratorExp(ast.Tuple([node.key, node.value], ast.Load()), node.generators)
+
+
 def symbol_tables(text: str) -> list[symtable.SymbolTable]:
     """Return the tables of a piece of code: its own first, then those within it."""
+    text = ast.unparse(_Generators().visit(ast.parse(text)))
     tables = [symtable.symtable(text, "<code>", "exec")]
     for table in tables:
         tables += table.get_children()
@@ -102,7 +122,6 @@ def symbol_tables(text: str) -> list[symtable.SymbolTable]:
 def names_used(text: str) -> tuple[str, ...]:
     """Return the names that a piece of code takes from around it, in the order of first use."""
     top, *within = symbol_tables(text)
-    # Python 3.12 finds no other names in a comprehension than around it.
     own = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_local()}
     shared = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_referenced()}
     for table in within:
