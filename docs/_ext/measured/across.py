@@ -177,7 +177,7 @@ class Across:
         if not self.others or not self.is_ratio:
             return own.text
         if self.different:
-            words = ", ".join(f"{plainly(of)} on {name}" for name, of in self.different.items())
+            words = " and ".join(f"{plainly(of)} on {name}" for name, of in self.different.items())
             return remarked(own, f"but {words}", "; ")
         if self.alike:
             return own.text if direction(own) == "?" else remarked(own, self.machines)
