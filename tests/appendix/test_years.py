@@ -11,6 +11,10 @@ import jax
 import numpy as np
 import pytest
 
+from measured.across import direction_of
+from measured.machines import Machine
+from measured.releases import release
+from measured.schema import Schema
 from snippets.appendix import years
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -275,3 +279,14 @@ def test_the_charts_of_the_page_have_a_bar_for_each_version():
     for name in charts:
         assert [version for version in known if f'"years/{name}/{version}"' in record] == known
     assert f"years/small_call/{known[-1]}@jax / years/small_call/{known[0]}@jax" in PAGE
+
+
+def test_the_latest_release_changed_what_the_page_says():
+    schema = Schema.load(ROOT / "snippets" / "programs" / "measurement.schema.json")
+    files = sorted((ROOT / "docs" / "_releases").glob("*.json"))
+    found = release([Machine.load(each, schema, 1) for each in files], "jax")
+    assert f"In JAX {found.versions[1]}, many first calls are faster than in " in PAGE
+    firsts = [direction_of(ratio) for each in found.changes if (ratio := each.ratio("first_call"))]
+    assert firsts.count("<") > len(firsts) / 10 > 10 * firsts.count(">")
+    sums = [each for each in found.changes if each.after.name.endswith("0000/cumsum")]
+    assert [direction_of(each.ratio("latency")) for each in sums] == [">", ">"]

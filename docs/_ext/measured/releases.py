@@ -25,7 +25,7 @@ from .schema import Measurement
 from .texts import compared
 
 CLOCKS = {"latency": "Calls", "first_call": "First calls"}
-WORDS = {"<": "faster", ">": "slower", "=": "about equal", "?": "cannot tell"}
+WORDS = {"<": "faster", ">": "slower", "=": "about equal"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,28 +105,32 @@ def shown(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
 
 
 def _shown(page: FillIn, found: Release) -> list[nodes.Node]:
+    """Return how much changed by each clock, and folded tables of what did."""
+    words, tables = list[nodes.Node](), list[nodes.Node]()
+    for clock, called in CLOCKS.items():
+        told = [(each, ratio) for each in found.changes if (ratio := each.ratio(clock))]
+        signs = [direction_of(ratio) for _, ratio in told]
+        words.append(nodes.paragraph("", _counts(found, called, signs)))
+        changed = [pair for pair, sign in zip(told, signs, strict=True) if sign in "<>"]
+        changed.sort(key=lambda pair: abs(math.log(pair[1].value)), reverse=True)
+        rows = [
+            [_named(page, each), compared(ratio), *(_seconds(of, clock) for of in each.of_versions)]
+            for each, ratio in changed
+        ]
+        table = table_node(["function", "compared", *found.versions], rows, ["measurements"])
+        tables += fold(f"What changed: {called.lower()}", table) if rows else []
     count = min(each.processes for each in found.changes)
     note = f"{count} processes of each version at least, on {found.processor}."
-    parts = (_by_clock(page, found, clock) for clock in CLOCKS)
-    return [*itertools.chain(*parts), table_note(note)]
+    return [*words, *tables, table_note(note)]
 
 
-def _by_clock(page: FillIn, found: Release, clock: str) -> list[nodes.Node]:
-    """Return how much changed by a clock, and a folded table of what did."""
-    told = [(each, ratio) for each in found.changes if (ratio := each.ratio(clock))]
-    signs = [direction_of(ratio) for _, ratio in told]
+def _counts(found: Release, called: str, signs: Sequence[str]) -> str:
+    before, after = found.versions
     counts = ", ".join(f"{signs.count(sign)} {word}" for sign, word in WORDS.items())
-    words = f"{CLOCKS[clock]} of {len(told)} functions in {found.versions[1]}: {counts}."
-    changed = [pair for pair, sign in zip(told, signs, strict=True) if sign in "<>"]
-    changed.sort(key=lambda pair: abs(math.log(pair[1].value)), reverse=True)
-    rows = [
-        [_named(page, each), compared(ratio), *(_seconds(of, clock) for of in each.of_versions)]
-        for each, ratio in changed
-    ]
-    head = ["function", *("compared", *found.versions)]
-    table = table_node(head, rows, classes=["measurements"])
-    folded = fold(f"What changed: {CLOCKS[clock].lower()}", table) if rows else []
-    return [nodes.paragraph("", words), *folded]
+    return (
+        f"{called} of {len(signs)} functions in {after}, compared with {before}: {counts}. "
+        f"For {signs.count('?')}, we can't tell."
+    )
 
 
 def _seconds(measurement: Measurement, clock: str) -> str:
