@@ -95,7 +95,8 @@ class Expression:
     @property
     def on_device(self) -> bool:
         """Whether it names the device of a number."""
-        return any(each.device for each in (*self.terms, *self.patterns))
+        named = [each.device for each in self.terms] + [each.device for each in self.patterns]
+        return any(named)
 
     @property
     def plain(self) -> dict[str, object]:

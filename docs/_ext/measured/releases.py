@@ -113,7 +113,7 @@ def _shown(page: FillIn, found: Release) -> list[nodes.Node]:
         words.append(nodes.paragraph("", _counts(found, called, signs)))
         changed = [pair for pair, sign in zip(told, signs, strict=True) if sign in "<>"]
         changed.sort(key=lambda pair: abs(math.log(pair[1].value)), reverse=True)
-        rows = [
+        rows: list[list[nodes.Node | str]] = [
             [_named(page, each), compared(ratio), *(_seconds(of, clock) for of in each.of_versions)]
             for each, ratio in changed
         ]
