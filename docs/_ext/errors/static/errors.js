@@ -222,7 +222,9 @@
 
   document.addEventListener("DOMContentLoaded", () => {
     const rows = [...document.querySelectorAll(".error-entry")];
-    const known = entriesOf(rows);
+    // Reading all entries takes a third of a second on a phone, so it waits for somebody who pastes.
+    let read;
+    const known = () => (read ??= entriesOf(rows));
     for (const { id, firstElementChild } of rows) {
       const title = "Link to this heading";
       const href = `#${id}`;
@@ -241,7 +243,7 @@
     const bySource = (all, { says }, type, nothing) => {
       const has = ({ told }) => told.some((each) => (!type || each.type === type) && says(each.message));
       const ranked = new Set(all.map(({ row }) => row));
-      const others = nothing ? [] : known.entries.filter((each) => !ranked.has(each.row) && has(each));
+      const others = nothing ? [] : known().entries.filter((each) => !ranked.has(each.row) && has(each));
       const found = [...all, ...others.map(({ row, told }) => ({ row, told, score: 0 }))];
       const having = found.filter(has);
       const same = having.length > 1 ? having : having.map((each) => ({ ...each, agrees: 1 }));
@@ -251,7 +253,7 @@
 
     // The words of a message that an entry has as well, as they are written.
     const matched = ({ row }, { message }) => {
-      const { texts } = known.entries.find((each) => each.row === row);
+      const { texts } = known().entries.find((each) => each.row === row);
       const has = (word) => [...wordsOf(word)].some((part) => texts.some((text) => text.has(part)));
       return [...new Set(opening(message).match(/[A-Za-z_]{2,}/g))].filter(has).slice(0, WORDS);
     };
@@ -285,14 +287,14 @@
       output.replaceChildren();
       const text = given();
       if (!text.trim()) return;
-      const error = errorsIn(text, known.kinds).at(-1);
+      const error = errorsIn(text, known().kinds).at(-1);
       const again = () => given() === text && show();
       // What a script of the site knows of a text besides.
       const more = window.book.pasted?.(text, error, again) ?? { sentences: [] };
       for (const sentence of more.sentences) {
         output.append(element("p", { className: "known" }, ...sentence));
       }
-      let all = more.nothing ? [] : rank(text, known);
+      let all = more.nothing ? [] : rank(text, known());
       const lacks = (row) => more.needs && !row.textContent.includes(`'${more.needs}'`);
       const doubtful = ({ row, worded }) =>
         more.doubt === true || (!worded && (more.doubt || lacks(row)));
@@ -326,6 +328,7 @@
       if (items.length) output.append(element("ol", {}, ...items));
     };
 
+    input.addEventListener("focus", known, { once: true });
     input.addEventListener("input", show);
   });
 })();
