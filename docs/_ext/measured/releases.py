@@ -25,7 +25,7 @@ from .schema import Measurement
 from .texts import compared
 
 CLOCKS = {"latency": "Calls", "first_call": "First calls"}
-WORDS = {"<": "faster", ">": "slower", "=": "about equal"}
+WORDS = {"<": "faster", ">": "slower", "=": "about equal", "?": "cannot be told apart"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,10 +126,10 @@ def _shown(page: FillIn, found: Release) -> list[nodes.Node]:
 
 def _counts(found: Release, called: str, signs: Sequence[str]) -> str:
     before, after = found.versions
-    counts = ", ".join(f"{signs.count(sign)} {word}" for sign, word in WORDS.items())
+    counts = [f"{signs.count(sign)} {word}" for sign, word in WORDS.items() if sign in signs]
     return (
-        f"{called} of {len(signs)} functions in {after}, compared with {before}: {counts}. "
-        f"For {signs.count('?')}, we can't tell."
+        f"{called} of {len(signs)} functions in {after}, compared with {before}: "
+        f"{', '.join(counts)}."
     )
 
 

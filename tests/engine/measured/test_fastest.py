@@ -218,11 +218,11 @@ def tables(lasting, served, browser):
         ({"Fastest": "jax"}, "ac"),
         ({"Fastest": "torch", "Kind of work": "Small work"}, "b"),
         ({"Fastest": "torch", "Size": "small"}, ""),
-        ({"Device": "CPU"}, "abc"),
+        ({"Column": "CPU"}, "abc"),
     ],
 )
 def test_rows_are_chosen_by_kind_size_device_and_who_is_fastest(tables, chosen, words):
-    for label in ("Kind of work", "Size", "Device", "Fastest"):
+    for label in ("Kind of work", "Size", "Column", "Fastest"):
         tables.get_by_label(label).select_option(chosen.get(label, ""))
     shown = tables.locator("table.fastest tbody td:first-child:visible").all_inner_texts()
     assert "".join(shown) == words

@@ -84,8 +84,8 @@ def test_a_page_lists_what_changed_and_counts_the_rest(project):
     ]
     assert [row[3] for row in project.rows(firsts)] == ["1.10.0", "1.33 s", "4.5 s"]
     counts = (
-        "4 functions in 1.10.0, compared with 1.9.0: 1 faster, 1 slower, 1 about equal. "
-        "For 1, we can't tell."
+        "4 functions in 1.10.0, compared with 1.9.0: 1 faster, 1 slower, 1 about equal, "
+        "1 cannot be told apart."
     )
     text = " ".join(soup.text.split())
     assert f"Calls of {counts}" in text and f"First calls of {counts}" in text

@@ -43,7 +43,7 @@
     const devices = [...new Set(named)].map((name) => [name, name]);
     const kind = select("kind", "Kind of work", kinds);
     const size = select("size", "Size", Object.entries(NAMES));
-    const device = select("device", "Device", devices);
+    const device = select("device", "Column", devices);
     const framework = select("framework", "Fastest", labels);
 
     const show = () => {
