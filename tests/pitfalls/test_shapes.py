@@ -15,7 +15,7 @@ def test_weights_from_torch_are_transposed(raises_declared):
     x = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
     raises_declared(shapes.layer, jnp.asarray(x), jnp.asarray(weights))
     ours = shapes.layer_as_in_torch(jnp.asarray(x), jnp.asarray(weights))
-    np.testing.assert_allclose(ours, linear(torch.tensor(x)).detach(), rtol=1e-5)
+    np.testing.assert_allclose(ours, linear(torch.tensor(x)).detach(), rtol=1e-5, atol=1e-6)
     with pytest.raises(ValueError, match="label 'i'"):
         jnp.einsum("bi,oi->bo", x, jnp.ones((2, 4)))
 
