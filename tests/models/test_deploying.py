@@ -40,7 +40,7 @@ def test_what_export_refuses(f, said):
     assert deploying.outcome(deploying.through_file, f, X).startswith(said)
 
 
-def test_an_exported_program_takes_its_leaves_in_the_order_that_the_page_shows(tmp_path):
+def test_an_exported_program_takes_its_leaves_in_the_order_that_the_page_shows():
     params, x = steps.init_mlp(jax.random.key(0)), np.ones((8, 64), np.float32)
     exported = jax.export.export(jax.jit(steps.mlp))(params, x)
     taken = [(each.shape, str(each.dtype)) for each in exported.in_avals]

@@ -185,11 +185,12 @@ def test_models_that_are_mapped_give_what_each_gives_alone():
 
 
 def test_modules_that_are_stacked_give_what_each_gives_alone():
+    torch.manual_seed(4)
     modules, x = [torch.nn.Linear(5, 2) for _ in range(3)], torch.arange(5.0)
     stacked = torch.func.stack_module_state(modules)
     together = side_by_side.predict_torch(modules[0], *stacked, x).detach()
     alone = torch.stack([module(x) for module in modules]).detach()
-    np.testing.assert_allclose(together, alone, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(together, alone, rtol=1e-5)
     # JAX's function computes the same with their weights, of which no bias is 0.
     weights = {name: jnp.array(value.detach().numpy()) for name, value in stacked[0].items()}
     weights["weight"] = weights["weight"].swapaxes(1, 2)

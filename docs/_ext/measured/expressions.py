@@ -43,14 +43,14 @@ class Reference:
 
     def __str__(self) -> str:
         """Return the text that it was read from."""
+        field = "" if self.field == LATENCY else f".{self.field}"
         on = f" on {self.device}" if self.device else ""
-        return f"{self.measured}{on}"
+        return f"{self.measurement}{field}{on}"
 
     @property
-    def measured(self) -> str:
-        """The measurement and its field, without a device."""
-        field = "" if self.field == LATENCY else f".{self.field}"
-        return f"{self.name}@{self.framework}{field}"
+    def measurement(self) -> str:
+        """The measurement, such as `selu/jit@jax`."""
+        return f"{self.name}@{self.framework}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,16 +101,14 @@ class Expression:
     @property
     def plain(self) -> dict[str, object]:
         """The same for a script, which puts a reader's own number there; devices are left out."""
-        plain: dict[str, object] = {"parts": [_part(each) for each in self.terms]}
+        plain: dict[str, object] = {
+            "parts": [[each.measurement, each.field] for each in self.terms]
+        }
         if self.condition:
             low, high, *verdicts = dataclasses.astuple(self.condition)
             bounds = [None if math.isinf(bound) else bound for bound in (low, high)]
             plain["condition"] = [*bounds, *verdicts]
         return plain
-
-
-def _part(reference: Reference) -> list[str]:
-    return [f"{reference.name}@{reference.framework}", reference.field]
 
 
 def read(role: str, text: str) -> Expression:

@@ -7,6 +7,7 @@ rounds say nothing of the next process. `middle` of the timer and `ends` of reco
 
 import dataclasses
 import functools
+import itertools
 import math
 import statistics
 from collections.abc import Sequence
@@ -145,11 +146,10 @@ def ratio_of_groups(above: Sequence[float], below: Sequence[float]) -> Range:
     """
     ratios = sorted(one / other for one in above for other in below)
     ways = _rank_sums(len(above), len(below))
-    rank, left = 0, MISSES_OF_GROUPS / 2 * sum(ways)
-    while rank < len(ratios) // 2 and sum(ways[: rank + 1]) <= left:
-        rank += 1
-    low, high = ratios[max(rank - 1, 0)], ratios[-max(rank, 1)]
-    return Range(median_ratio(ratios), low, high, min(len(above), len(below)))
+    left = MISSES_OF_GROUPS / 2 * sum(ways)
+    rank = max(1, sum(total <= left for total in itertools.accumulate(ways)))
+    count = min(len(above), len(below))
+    return Range(median_ratio(ratios), ratios[rank - 1], ratios[-rank], count)
 
 
 @functools.cache

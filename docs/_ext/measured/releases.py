@@ -94,10 +94,7 @@ def _joined(one: Measurement, other: Measurement) -> Measurement:
 
 
 def shown(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
-    """Return a table of what the latest version of a framework changed, and how much is as before.
-
-    The framework is that of the book's first measurement in the files.
-    """
+    """Return what the latest version of each framework changed, and how much is as before."""
     machines = measured(book_of(page.env)).releases
     frameworks = {each.framework for machine in machines for each in machine.measurements}
     found = [release(machines, framework) for framework in sorted(frameworks)]

@@ -97,14 +97,13 @@ def _cover_explanation(cell: nodes.Element) -> None:
     while not isinstance(shown.parent, nodes.section | nodes.document):
         shown = shown.parent
     place = shown.parent.index(shown) + 1
-    found = list[nodes.Node]()
+    found, beside = list[nodes.Node](), (nodes.Admonition, nodes.Invisible)
+    allowed: tuple[type, ...] = (nodes.paragraph, *beside)
     for each in shown.parent[place:]:
-        first = isinstance(each, nodes.paragraph) and not any(
-            isinstance(other, nodes.paragraph) for other in found
-        )
-        if not first and not isinstance(each, nodes.Admonition | nodes.Invisible):
+        if not isinstance(each, allowed):
             break
         found.append(each)
+        allowed = beside if isinstance(each, nodes.paragraph) else allowed
     # What names a heading stays before it.
     while found and isinstance(found[-1], nodes.Invisible):
         found.pop()
