@@ -5,6 +5,7 @@ What pages show of the command imports the timer as snippets do, and in the pack
 Needs the standard library alone, besides the interface of the tool that builds.
 """
 
+import ast
 import importlib
 import importlib.util
 import json
@@ -24,8 +25,12 @@ PACKAGE = "jax_measured"
 # Letters that a message begins with to belong to an entry of the list of errors, as in errors.js.
 FEWEST = 12
 # Words may have brackets, as in `x.at[0]`.
+MANY = re.MULTILINE | re.DOTALL
 LINK = r"\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\((.*?)\)"
 SHOWN = "table.py"
+# Of the engine the package has what its command calls, and what that imports.
+ENGINE, CALLED = "engine", "measured.reader"
+OF_ENGINE = re.compile(r"^from (?=(?:drawing|executed|measured)\b)", re.MULTILINE)
 # How checks import what they count with, in the book and in the package.
 PRACTICE = "from snippets.programs.practice import", "from ..practice import"
 
@@ -69,6 +74,47 @@ def summary(record: dict[str, Any]) -> dict[str, Any]:
     for clock in ("latency", "throughput"):
         kept[clock] = [statistics.median(each[clock]) for each in processes if each.get(clock)]
     return kept
+
+
+def engine_files(root: pathlib.Path) -> dict[str, str]:
+    """Return the modules of the engine that the package holds, below a package of its own."""
+    found: dict[str, str] = {}
+    left = [CALLED]
+    while left:
+        name = left.pop()
+        path = root.joinpath("docs", "_ext", *name.split(".")).with_suffix(".py")
+        package = name.partition(".")[0]
+        if name in found or not path.is_file():
+            continue
+        found[name] = text = path.read_text("utf8")
+        for each in ast.walk(ast.parse(text)):
+            if isinstance(each, ast.ImportFrom):
+                of = ".".join(filter(None, [package * each.level, each.module]))
+                left += [of, *(f"{of}.{alias.name}" for alias in each.names)]
+    packages = {name.partition(".")[0] for name in found}
+    files = {f"{ENGINE}/{name.replace('.', '/')}.py": text for name, text in found.items()}
+    files |= {f"{ENGINE}/{name}__init__.py": "" for name in ("", *(f"{p}/" for p in packages))}
+    # Readers may have packages of these names.
+    return {name: OF_ENGINE.sub(f"from {PACKAGE}.{ENGINE}.", text) for name, text in files.items()}
+
+
+def asked(root: pathlib.Path) -> dict[str, Any]:
+    """Return what pages ask of measurements: in sentences, in rows of the fastest, in rooflines."""
+    roles: dict[tuple[str, str], None] = {}
+    works: list[str] = []
+    rooflines = []
+    for path in sorted((root / "docs").rglob("*.md")):
+        text = path.read_text("utf8")
+        found = re.findall(r"\{(measured|compared|fastest|paid|verdict)\}`([^`\n]+)`", text)
+        roles |= dict.fromkeys(found)
+        for lines in re.findall(r"^```\{measurement-fastest\}\n(.*?)^```$", text, MANY):
+            works += [line for line in lines.splitlines() if line.strip()]
+        charts = re.findall(r"^```\{measurement-chart\} ([^\n]+)\n(.*?)^```$", text, MANY)
+        for patterns, rest in charts:
+            options = dict(re.findall(r"^:(\w+): (.+)$", rest, re.MULTILINE))
+            if options.get("x") == "intensity":
+                rooflines.append({**options, "patterns": patterns})
+    return {"roles": list(roles), "works": works, "rooflines": rooflines}
 
 
 def book(root: pathlib.Path, version: str) -> dict[str, Any]:
@@ -117,6 +163,8 @@ def book(root: pathlib.Path, version: str) -> dict[str, Any]:
         "measurements": measurements,
         "code": code,
         "numbers": numbers,
+        "labels": {name: of.get("label", name) for name, of in conf["book_frameworks"].items()},
+        **asked(root),
     }
 
 
@@ -183,6 +231,7 @@ class BookHook(BuildHookInterface):  # type: ignore[misc]
             "causes.json": json.dumps(causes(root), ensure_ascii=False),
             "book.json": json.dumps(book(root, self.metadata.version), ensure_ascii=False),
             SHOWN: shown.replace("from snippets.programs.timer import", "from .timer import"),
+            **engine_files(root),
         }
         for kind in ("exercises", "solutions", "checks"):
             for path in (root / "snippets" / "learn" / kind).glob("*.py"):

@@ -57,7 +57,7 @@ HELD = 0.8, 0.95
 # The pages as they were when no fault was found, by digests, and how many others are looked at.
 LOOKED, OTHERS = HERE / "looked.json", 20
 # What says when and where a page was executed, which is new each time.
-PASSING = "p.provenance, .page-status, .device-notice, .measurement-data, script"
+PASSING = "p.provenance, .page-status, .device-notice, script"
 SIGHTS = [(390, "dark"), (1280, "light")]
 NARROWEST = 360
 PICTURES = {".svg", ".png", ".jpg", ".webp", ".gif"}

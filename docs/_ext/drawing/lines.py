@@ -24,7 +24,8 @@ CLOSE = 1.5
 class Point(NamedTuple):
     """A number over another, with what is said where somebody points at it, and its range.
 
-    Where points stand alone, the highest of a `name` has it beside it.
+    Where points stand alone, the highest of a `name` has it beside it. `data` are attributes for
+    scripts.
     """
 
     x: float
@@ -32,6 +33,7 @@ class Point(NamedTuple):
     hint: str = ""
     spread: tuple[float, float] | None = None
     name: str = ""
+    data: tuple[tuple[str, str], ...] = ()
 
 
 class Axes(NamedTuple):
@@ -70,11 +72,13 @@ def line_chart(
     roofs: Mapping[str, Sequence[tuple[float, float]]] | None = None,
     others: Mapping[str, Sequence[Point]] | None = None,
     write: Callable[[float], str] = svg.number,
+    data: Mapping[str, object] | None = None,
 ) -> str:
     """Return an SVG of lines: `series` maps a name to its points, and `others` to hollow ones.
 
     `levels` are limits of one value, {label: value}. Beneath `roofs`, limits of several, points
     stand alone, and a legend says whose they are. `write` writes the numbers of the axis upwards.
+    `data` are attributes for scripts, which also learn the ends of that axis and where it lies.
     """
     lines = {name: sorted(points) for name, points in series.items()}
     levels, roofs, inks, others = levels or {}, roofs or {}, inks or {}, others or {}
@@ -107,7 +111,9 @@ def line_chart(
     ends = [len(word) for name in names.values() if not name.inside for word in name.words]
     margins = left, max(ends, default=0) * svg.BOLD + 24
     height = BOTTOM + (68 if roofs else 46)
-    return svg.drawing(parts, f"height:{height}px", title, y_label, "chart", margins)
+    if data:
+        data = {**data, "data-axis": f"{axes.up[0]} {axes.up[-1]} {TOP} {HEIGHT}"}
+    return svg.drawing(parts, f"height:{height}px", title, y_label, "chart", margins, data)
 
 
 def _axes(
@@ -256,4 +262,4 @@ def _mark(point: Point, axes: Axes, class_: str) -> str:
         around.append(svg.element("circle", class_=class_, cx=x, cy=y, r=4))
     else:
         around.append(svg.element("rect", class_=class_, x=x, y=y))
-    return svg.point(point.hint, *around)
+    return svg.point(point.hint, *around, **dict(point.data))

@@ -26,7 +26,8 @@ class Row:
     """A bar, all of it in one unit.
 
     `spread` is the range of its end. `hint` is shown where somebody points at the row. `other` is
-    where the same ends elsewhere: a hollow mark, with the ratio behind the value.
+    where the same ends elsewhere: a hollow mark, with the ratio behind the value. `data` are
+    attributes for scripts.
     """
 
     label: str
@@ -37,6 +38,7 @@ class Row:
     ink: Colour = svg.INKS[0]
     spread: tuple[float, float] | None = None
     other: float | None = None
+    data: Sequence[tuple[str, str]] = ()
 
 
 def rows(
@@ -47,12 +49,14 @@ def rows(
     bars_within: float = math.inf,
     write: Callable[[float], str] = svg.number,
     within: Sequence[float] = (),
+    data: Mapping[str, object] | None = None,
 ) -> str:
     """Return a drawing of rows in groups, each beneath its name where it has one.
 
     Where one is more than the factor `bars_within` shorter than another, a row is a dot at its end
     on a logarithmic scale: a bar would have no place to start from. `write` writes the numbers of
-    that axis, which reaches over what is `within` it, too.
+    that axis, which reaches over what is `within` it, too. `data` are attributes for scripts, which
+    also learn where the axis starts, at 0 for bars, and where it ends.
     """
     shown = [row for group in groups.values() for row in group]
     ends = [
@@ -77,7 +81,9 @@ def rows(
     parts = [*_ticks({place(tick): write(tick) for tick in ticks}), *lines]
     size = f"--rows:{len(lines)}"
     axis = " axis" if ticks else ""
-    return svg.drawing(parts, size, title, heading, f"rows{axis} {class_}", (left, right))
+    if data:
+        data = {**data, "data-axis": f"{ticks[0]} {ticks[-1]}" if dots else f"0 {largest}"}
+    return svg.drawing(parts, size, title, heading, f"rows{axis} {class_}", (left, right), data)
 
 
 def lanes(groups: Mapping[str, Sequence[Row]], title: str, heading: str, last: float) -> str:
@@ -133,6 +139,7 @@ def _row(row: Row, number: int, place: Callable[[float], float], dot: bool) -> s
         svg.element("g", *marks, class_="marks"),
         style=f"--n:{number};{row.ink.style}",
         class_="row",
+        **dict(row.data),
     )
 
 

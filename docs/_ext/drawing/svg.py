@@ -47,8 +47,11 @@ def text(content: str, **attributes: object) -> str:
     return element("text", html.escape(content), **attributes)
 
 
-def point(hint: str, *children: str, style: str = "", class_: str = "") -> str:
-    """Write a part of a drawing that says something where somebody points at it, or tabs to it."""
+def point(hint: str, *children: str, style: str = "", class_: str = "", **data: object) -> str:
+    """Write a part of a drawing that says something where somebody points at it, or tabs to it.
+
+    `data` are attributes for scripts.
+    """
     return element(
         "g",
         element("title", html.escape(hint)),
@@ -58,6 +61,7 @@ def point(hint: str, *children: str, style: str = "", class_: str = "") -> str:
         style=style,
         tabindex=0,
         role="img",
+        **data,
     )
 
 
@@ -68,11 +72,12 @@ def drawing(
     heading: str,
     class_: str,
     margins: tuple[float, float],
+    data: Mapping[str, object] | None = None,
 ) -> str:
     """Write a drawing: its title for those who do not see it, and a heading on its first line.
 
     What is pointed at takes the place of the heading. `size` is what the style sheet makes its
-    height of, and `margins` are pixels at the left and right.
+    height of, `margins` are pixels at the left and right, and `data` attributes for scripts.
     """
     left, right = map(math.ceil, margins)
     return element(
@@ -84,6 +89,7 @@ def drawing(
         class_=f"drawing {class_}",
         role="group",
         style=f"--left:{left}px;--right:{right}px;{size}",
+        **(data or {}),
     )
 
 

@@ -28,6 +28,20 @@ def _visit(self: Any, node: noted) -> None:
     self.body.append(self.starttag(node, "span", "", tabindex="0", **attributes))
 
 
+class held(nodes.Inline, nodes.TextElement):
+    """A text with attributes for scripts of the page, `data`."""
+
+
+def _visit_held(self: Any, node: held) -> None:
+    """Open the text."""
+    self.body.append(self.starttag(node, "span", "", **node["data"]))
+
+
+def _depart_held(self: Any, node: held) -> None:
+    """Close the text."""
+    self.body.append("</span>")
+
+
 def _visit_text(self: Any, node: nodes.Text) -> None:
     """Write a text as ever, and join its ranges."""
     type(self).visit_Text(self, node)
@@ -97,6 +111,7 @@ def for_device(device: str, text: str, class_: str) -> str:
 
 
 def setup(app: Sphinx) -> None:
-    """Register the node, and how texts are written."""
+    """Register the nodes, and how texts are written."""
     app.add_node(noted, html=(_visit, _depart))
+    app.add_node(held, html=(_visit_held, _depart_held))
     app.add_node(nodes.Text, override=True, html=(_visit_text, None))  # type: ignore[arg-type]

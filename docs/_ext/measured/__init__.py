@@ -7,11 +7,12 @@ which are not recorded, because no time can be so short. `recording` executes pa
 several processes. `ranges` has the range of a number over processes, and `texts` how both are
 written. `expressions` reads what sentences ask for, and `references` gives `sentences` these
 numbers, ratios and verdicts; `tables`, `charts` and `rooflines` show many measurements at once,
-where `directives` ask for them, and `fastest` compares the frameworks at some work. `machines`
-reads what was measured on other machines, `across` says how a ratio comes out there, and `several`
-lists them; `releases` compares two versions, and `verdict_bars` count verdicts. `book_measurements`
-has those of the whole book. `feature` is what this adds to the core, and `options` has the schema
-and the sources of quotes. In `static` a reader's own are computed and drawn as the book's.
+where `directives` ask for them. `works` say which framework is fastest at some work, and `fastest`
+shows them. `machines` reads what was measured on other machines, `across` says how a ratio comes
+out there, and `several` lists them; `releases` compares two versions, and `verdict_bars` count
+verdicts. `book_measurements` has those of the whole book. `feature` is what this adds to the core,
+and `options` has the schema and the sources of quotes. `reader` computes what pages show of a
+reader's own, for the file that the command writes, and scripts in `static` put it there.
 """
 
 from typing import Any

@@ -7,8 +7,7 @@ import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Self
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sphinx.environment import BuildEnvironment
 
@@ -19,20 +18,12 @@ from .expressions import Expression, ReferenceProblem
 from .feature import NAME, Measured, PageMeasurements
 from .machines import Machine
 from .ranges import Range
-from .references import Measurements, Quantity, fastest, paid, resolve, verdict
+from .references import Answered, Measurements, Quantity
 from .schema import Measurement
-from .texts import compared
 
 # By which factor ratios of two machines may differ and still be told as one.
 ALIKE = 1.5
 DEPENDS = "depends on the machine"
-# How what stands in a role is read, but for verdicts, which have words besides a number.
-READ: dict[str, Callable[[Expression, Measurements], Quantity]] = {
-    "measured": resolve,
-    "compared": functools.partial(resolve, write=compared),
-    "paid": paid,
-}
-ROLES = (*READ, "fastest", "verdict")
 # Under which the metadata of a page hold what its roles ask for.
 ASKED = "measured_roles"
 
@@ -40,24 +31,6 @@ ASKED = "measured_roles"
 def ask(env: BuildEnvironment, asked: Expression) -> None:
     """Note of the page that is read what one of its roles asks for."""
     env.metadata[env.docname].setdefault(ASKED, []).append(asked)
-
-
-@dataclasses.dataclass(frozen=True)
-class Answered:
-    """What a role asks for, once it is known which is the fastest; and the answer."""
-
-    asked: Expression
-    verdict: str
-    quantity: Quantity | None
-
-    @classmethod
-    def of(cls, asked: Expression, measurements: Measurements) -> Self:
-        """Answer a role; raises ReferenceProblem."""
-        if asked.patterns:
-            asked = fastest(asked, measurements)
-        if asked.role == "verdict":
-            return cls(asked, *verdict(asked, measurements))
-        return cls(asked, "", READ[asked.role](asked, measurements))
 
 
 def everywhere(book: Book, asked: Expression, own: Answered) -> "Across":

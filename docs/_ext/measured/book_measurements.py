@@ -18,7 +18,6 @@ from executed.status import add_notice
 from executed.waiting import FillIn
 
 from .feature import NAME, PageMeasurements
-from .processes import MeasurementKind
 from .references import Measurements
 from .schema import Earlier, Measurement
 
@@ -82,12 +81,9 @@ def known(book: Book) -> Measurements:
     )
 
 
-def data_node(env: BuildEnvironment, class_: str, data: dict[str, Any]) -> nodes.Node:
-    """Return data as a script of the page finds them, with the device of the book's numbers."""
-    book = book_of(env)
-    home = [book.home, book.options.label(book.home)]
-    text = json.dumps({"home": home} | data, ensure_ascii=False, separators=(",", ":"))
-    text = text.replace("<", "\\u003c")
+def data_node(class_: str, data: dict[str, Any]) -> nodes.Node:
+    """Return data as a script of the page finds them."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
     return raw(f'<script type="application/json" class="{class_}">{text}</script>')
 
 
@@ -121,22 +117,13 @@ class SayPreview(SphinxPostTransform):
 
 
 def publish(app: Sphinx, exception: Exception | None) -> None:
-    """Write all records of the book to `measurements.json` in the built site, one on a line.
-
-    What a record must hold is a script, which a page can load where it may not fetch.
-    """
+    """Write all records of the book to `measurements.json` in the built site, one on a line."""
     if exception or app.builder.format != "html":
         return
     book = book_of(app.env)
     lines = [json.dumps(each, sort_keys=True, ensure_ascii=False) for each in all_records(book)]
     text = "[\n" + ",\n".join(lines) + "\n]\n"
     pathlib.Path(app.outdir, "measurements.json").write_text(text, "utf8")
-    scripts = pathlib.Path(app.outdir, "_static", "machine")
-    for kind in book.recordings.kinds:
-        if isinstance(kind, MeasurementKind):
-            scripts.mkdir(parents=True, exist_ok=True)
-            text = f"machine.rules = {json.dumps(kind.schema.rules)};"
-            scripts.joinpath("rules.js").write_text(text, "utf8")
 
 
 def setup(app: Sphinx) -> None:

@@ -1,7 +1,7 @@
 """Draw measurements: bars over names, or lines over sizes, with values and their ranges."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from drawing import svg
 from drawing.lines import Point, line_chart
@@ -10,8 +10,9 @@ from drawing.rows import FAR, Row, rows
 from executed.frameworks import Colour
 from executed.options import Options
 
+from .rooflines import Reached, Roofs
 from .schema import Measurement
-from .texts import field_text
+from .texts import field_text, shape_text
 
 
 class Scale(NamedTuple):
@@ -77,7 +78,7 @@ def chart(
     """
     y, (factor, heading, write) = form.y, SCALES[form.y]
     styles = looks(measurements, form, options)
-    others = {each.reference: each for each in elsewhere}
+    others, data = {each.reference: each for each in elsewhere}, of_axis(y)
     bars, lines, hollow = dict[str, list[Row]](), dict[str, list[Point]](), dict[str, list[Point]]()
     for measurement in measurements:
         label, ink, group = styles[measurement.reference]
@@ -88,25 +89,68 @@ def chart(
             hint = f"{options.framework_label(measurement.framework)}: {text}"
             brief = field_text(y, measurement, with_range=False)
             beside = getattr(other, y) * factor if other else None
-            row = Row(label, brief, 0, value, hint, ink, spread, beside)
+            row = Row(label, brief, 0, value, hint, ink, spread, beside, named(measurement))
             bars.setdefault(group, []).append(row)
             continue
         for each, into in ((measurement, lines), (other, hollow)):
             if each:
                 where = f"{options.label(each.device)}, " if each is other else ""
                 hint = f"{where}{label}, {svg.number(each.size or 0)}: {field_text(y, each)}"
-                point = Point(each.size or 0, getattr(each, y) * factor, hint, _spread(each, y))
+                of = named(each) if each is measurement else ()
+                point = Point(
+                    each.size or 0, getattr(each, y) * factor, hint, _spread(each, y), data=of
+                )
                 into.setdefault(label, []).append(point)
     if form.x == "name":
         within = [getattr(each, y) * factor for each in elsewhere]
         ordered = {group: best_first(each, y) for group, each in bars.items()}
         bars_within = 0 if form.scale == "logarithmic" else FAR
-        return rows(ordered, title, heading, "chart", bars_within, write, within)
+        return rows(ordered, title, heading, "chart", bars_within, write, within, data)
     limit = max((getattr(ceiling, y) for ceiling in ceilings), default=None)
     levels = {f"ceiling {rate_text(limit)}": limit * factor} if limit else {}
     inks = {look.label: look.ink for look in styles.values()}
     axes = form.counted, heading
-    return line_chart(lines, *axes, title, inks=inks, levels=levels, others=hollow, write=write)
+    return line_chart(lines, *axes, title, inks, levels, others=hollow, write=write, data=data)
+
+
+def roofline(points: Sequence[Reached], roofs: Roofs, options: Options, title: str) -> str:
+    """Return an SVG of points beneath the roofs of their device."""
+    styles = looks([point.measurement for point in points], Form("intensity"), options)
+    series: dict[str, list[Point]] = {}
+    for point in points:
+        label = styles[point.measurement.reference].label
+        hint = f"{point.measurement.name}, {label}: {', '.join(point.texts)}"
+        words, of = point.measurement.alternative, named(point.measurement)
+        mark = Point(point.intensity, point.rate / 1e9, hint, None, words, of)
+        series.setdefault(label, []).append(mark)
+    bends = {dtype: rate / roofs.bandwidth for dtype, rate in roofs.rates.items()}
+    reached = [point.intensity for point in points]
+    start, most = min(*reached, min(bends.values()) / 2), max(*reached, 2 * max(bends.values()))
+    # Memory's line, which all roofs share, is drawn once; each roof has a flat part.
+    highest = max(bends, key=bends.__getitem__)
+    lines = {}
+    for dtype, bend in bends.items():
+        places = [*([start] if dtype == highest else []), bend, most]
+        line = [(place, roofs.at(place, dtype) / 1e9) for place in places]
+        lines[f"{dtype}: {rate_text(roofs.rates[dtype])}"] = line
+    label = "operations for each byte that has to be moved"
+    inks = {look.label: look.ink for look in styles.values()}
+    return line_chart(series, label, "GFLOP/s", title, inks, roofs=lines, data=of_axis("rate"))
+
+
+def named(measurement: Measurement) -> tuple[tuple[str, str], ...]:
+    """Return what a script finds a mark by, which puts that of a reader beside it."""
+    on = "accelerator" if measurement.accelerated else "cpu"
+    return (
+        ("data-of", measurement.reference),
+        ("data-shape", shape_text(measurement)),
+        ("data-on", on),
+    )
+
+
+def of_axis(y: str) -> dict[str, object]:
+    """Return what a script needs to know of an axis: the field, and the factor of its numbers."""
+    return {"data-field": y, "data-factor": str(SCALES[y].factor)}
 
 
 def beside(device: str, x: str) -> str:
@@ -118,28 +162,6 @@ def beside(device: str, x: str) -> str:
 def by_part(text: str) -> dict[str, str]:
     """Read what stands for parts of names, such as `mlp=MLP; cnn=CNN`; raises ValueError."""
     return {part.strip(): words.strip() for part, words in (p.split("=") for p in text.split(";"))}
-
-
-def of_kinds(of: Iterable[tuple[Measurement, Any]], options: Options, home: str) -> dict[str, Any]:
-    """Return a device and its value by reference, of a CPU and of an accelerator, home first."""
-    held: dict[str, list[Any]] = {}
-    for each, value in sorted(of, key=lambda pair: pair[0].device == home):
-        pair = held.setdefault(each.reference, [None, None])
-        pair[each.accelerated] = [options.label(each.device), value]
-    return held
-
-
-def data(drawn: Sequence[Measurement], form: Form, options: Options, home: str) -> dict[str, Any]:
-    """Return what a script needs to draw a reader's numbers so, beside the book's."""
-    held = of_kinds([(each, getattr(each, form.y)) for each in drawn], options, home)
-    looked = looks(drawn, form, options).items()
-    return {
-        "x": form.x,
-        "y": form.y,
-        "scale": SCALES[form.y].factor,
-        "logarithmic": form.scale == "logarithmic",
-        "looks": {n: [look.label, look.ink.style, look.group, held[n]] for n, look in looked},
-    }
 
 
 def best_first(of_group: Iterable[Row], y: str) -> list[Row]:

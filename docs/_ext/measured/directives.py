@@ -1,12 +1,12 @@
 """The directives that show many measurements at once: tables, charts and rooflines.
 
-A new kind of chart is an entry of `FILL_IN_BY_X` below; `static/machine/charts.js`, which draws a
-reader's own numbers beside the book's, has to follow.
+A new kind of chart is an entry of `FILL_IN_BY_X` below. Marks and cells say which measurement they
+are of, so that a script can put a reader's number there.
 """
 
 import dataclasses
 import fnmatch
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from docutils import nodes
@@ -16,9 +16,8 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-from drawing.numbers import rate_text
 from executed.book import book_of
-from executed.nodes import fold, for_device, raw, table_node, table_note
+from executed.nodes import fold, for_device, held, raw, table_node, table_note
 from executed.tabs import tab_set
 from executed.waiting import Fill, FillIn, link, pages_with, place
 
@@ -26,7 +25,7 @@ from . import book_measurements, charts, releases, rooflines, several
 from .book_measurements import data_node, known_on
 from .feature import NAME
 from .schema import Measurement
-from .tables import COLUMNS, DEFAULT_COLUMNS, by_device, grid, notes_below, settings
+from .tables import COLUMNS, DEFAULT_COLUMNS, NUMBERS, by_device, grid, notes_below, settings
 
 logger = logging.getLogger(__name__)
 # The table of the switches under which each framework was measured; charts lead to its page.
@@ -57,7 +56,7 @@ def _names(page: FillIn, node: nodes.Element) -> nodes.Node:
         uri(page.env.docname, name): [page.env.titles[name].astext(), list(references)]
         for name, references in pages.items()
     }
-    return data_node(page.env, "measurement-names", {"pages": by_page})
+    return data_node("measurement-names", {"pages": by_page})
 
 
 def _settings(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
@@ -66,15 +65,13 @@ def _settings(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
         device: table_node(*settings(group, options), classes=["measurements"])
         for device, group in by_device(book_measurements.measurements(page.env)).items()
     }
-    labels = {framework.name: framework.label for framework in options.registry}
-    data = data_node(page.env, "measurement-data", {"frameworks": labels})
-    return device_tabs(page.env, tables, data)
+    return device_tabs(page.env, tables)
 
 
 def _table(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
     matching = _matching(page, node, "patterns")
     tables = {device: _grid(page, node, group) for device, group in by_device(matching).items()}
-    return _with_outdated(page, node, tables, _data(page, node, matching)) or not_recorded(node)
+    return _with_outdated(page, node, tables) or not_recorded(node)
 
 
 def _chart(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
@@ -90,8 +87,7 @@ def _chart(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
         device: _figure(page, node, groups[device], shown, limits.get(device, []))
         for device in shown
     }
-    data = _data(page, node, matching, drawn, ceilings)
-    tabs = _with_outdated(page, node, figures, data)
+    tabs = _with_outdated(page, node, figures)
     return [*tabs, *_rules(page)] if tabs else not_recorded(node)
 
 
@@ -102,29 +98,15 @@ def _roofline(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
     ceilings, streams = found["ceiling"], found["bandwidth"]
     points, fastest = by_device(matching), by_device(streams)
     known = by_device(book_measurements.measurements(page.env))
-    figures, devices, drawn, names = {}, {}, [], _words(page, node)
+    figures, devices, names = {}, {}, _words(page, node)
     for device, group in by_device(ceilings).items():
         of_all = [*known[device], *(below := points.get(device, []))]
         if limits := rooflines.roofs(of_all, group, fastest.get(device, []), costs):
             devices[options.label(device)] = limits
             reached = rooflines.reached(below, limits, costs)
             figures[device] = _roofline_figure(page, node, limits, reached, names)
-            drawn += [(each.measurement, [each.intensity, each.rate]) for each in reached]
-    styles = charts.looks(matching, charts.Form("intensity"), options)
-    held = charts.of_kinds(drawn, options, book_of(page.env).home)
-    data = {
-        "ceilings": _references(ceilings),
-        "moved": {stream.reference: costs.declared(stream.name)[0] for stream in streams},
-        "points": {
-            name: [*costs.declared(name.split("@")[0]), look.label, look.ink.style, held.get(name)]
-            for name, look in styles.items()
-        },
-        "devices": devices,
-        "names": names,
-    }
-    return device_tabs(page.env, figures, data_node(page.env, "roofline-data", data)) or (
-        not_recorded(node)
-    )
+    tabs = device_tabs(page.env, figures) or not_recorded(node)
+    return [data_node("roofline-data", {"devices": devices}), *tabs]
 
 
 def _roofline_figure(
@@ -135,11 +117,9 @@ def _roofline_figure(
     names: Mapping[str, str],
 ) -> nodes.Element:
     options = book_of(page.env).options
-    svg = rooflines.drawing(points, limits, options, node["caption"]) if points else ""
-    rows = [["memory", f"{limits.bandwidth / 1e9:.3g} GB/s"]]
-    rows += [[f"arithmetic, {dtype}", rate_text(rate)] for dtype, rate in limits.rates.items()]
+    svg = charts.roofline(points, limits, options, node["caption"]) if points else ""
     figure = figure_node(svg, node)
-    figure += table_node(["roof", "highest measured"], rows, classes=["measurements"])
+    figure += table_node(["roof", "highest measured"], limits.texts, classes=["measurements"])
     head = ["measurement", "framework", "for each byte", "reached", "allowed", "share"]
     rows = [
         [names[of.name], options.framework_label(of.framework), *texts]
@@ -164,7 +144,7 @@ def _matching(page: FillIn, node: nodes.Element, option: str) -> list[Measuremen
 
 
 def _with_outdated(
-    page: FillIn, node: nodes.Element, shown: Mapping[str, nodes.Element], data: nodes.Node
+    page: FillIn, node: nodes.Element, shown: Mapping[str, nodes.Element]
 ) -> list[nodes.Node]:
     """Return what is shown of the devices, with notes on what was measured of other code.
 
@@ -184,33 +164,7 @@ def _with_outdated(
         else:
             of = f". What you see is from {', '.join(map(label, shown))}." if shown else "."
             below.append(raw(for_device(device, words + of, "table-note")))
-    return [*device_tabs(page.env, tabs, data), *below]
-
-
-def _references(measurements: Iterable[Measurement]) -> list[str]:
-    return list(dict.fromkeys(measurement.reference for measurement in measurements))
-
-
-def _data(
-    page: FillIn,
-    node: nodes.Element,
-    matching: Sequence[Measurement],
-    drawn: Sequence[Measurement] = (),
-    ceilings: Sequence[Measurement] = (),
-) -> nodes.Node:
-    """Return what a table or chart shows, for a script that shows other measurements so."""
-    options = book_of(page.env).options
-    frameworks = dict.fromkeys(measurement.framework for measurement in matching)
-    data: dict[str, Any] = {
-        "columns": [[column, COLUMNS[column]] for column in node["columns"]],
-        "frameworks": {name: options.framework_label(name) for name in frameworks},
-        "references": _references(matching),
-        "names": _words(page, node),
-    }
-    if drawn:
-        data["chart"] = charts.data(drawn, _form(node), options, book_of(page.env).home)
-        data["chart"]["ceilings"] = _references(ceilings)
-    return data_node(page.env, "measurement-data", data)
+    return [*device_tabs(page.env, tabs), *below]
 
 
 def _words(page: FillIn, node: nodes.Element) -> dict[str, str]:
@@ -226,10 +180,21 @@ def _form(node: nodes.Element) -> charts.Form:
 def _grid(page: FillIn, node: nodes.Element, matching: Sequence[Measurement]) -> nodes.Element:
     names = _words(page, node)
     named = [dataclasses.replace(each, name=names[each.name]) for each in matching]
-    head, rows, notes = grid(node["columns"], named, book_of(page.env).options)
-    table = table_node(head, rows, classes=["measurements"])
+    columns, rows, notes = grid(node["columns"], named, book_of(page.env).options)
+    cells = [
+        [_cell(each, of) for each in zip(columns, row, strict=True)]
+        for row, of in zip(rows, matching, strict=True)
+    ]
+    table = table_node([COLUMNS[each] for each in columns], cells, classes=["measurements"])
     table += [table_note(note) for note in notes]
     return table
+
+
+def _cell(said: tuple[str, str], of: Measurement) -> nodes.Node:
+    """Return the text of a column, where a script finds the number of a measurement."""
+    column, text = said
+    data = {**dict(charts.named(of)), "data-field": column}
+    return held("", text, data=data) if column in NUMBERS and text else nodes.Text(text)
 
 
 def _figure(
@@ -251,18 +216,13 @@ def _figure(
     return figure
 
 
-def device_tabs(
-    env: BuildEnvironment, shown: Mapping[str, nodes.Element], data: nodes.Node
-) -> list[nodes.Node]:
-    """Return what is shown of the devices: as tabs, unless it is that of the build alone.
-
-    Before it stands the `data` of it.
-    """
+def device_tabs(env: BuildEnvironment, shown: Mapping[str, nodes.Element]) -> list[nodes.Node]:
+    """Return what is shown of the devices: as tabs, unless it is that of the build alone."""
     home, options = book_of(env).home, book_of(env).options
     if not shown.keys() - {home}:
-        return [data, *shown.values()] if shown else []
+        return [*shown.values()]
     order = sorted(shown, key=lambda device: device != home)
-    return [data, tab_set("device", [(d, options.label(d), [shown[d]]) for d in order])]
+    return [tab_set("device", [(d, options.label(d), [shown[d]]) for d in order])]
 
 
 def not_recorded(node: nodes.Element) -> list[nodes.Node]:

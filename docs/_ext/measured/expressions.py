@@ -5,7 +5,6 @@ was measured or not.
 """
 
 import dataclasses
-import math
 import re
 
 from .schema import CLOCKS
@@ -99,16 +98,12 @@ class Expression:
         return any(named)
 
     @property
-    def plain(self) -> dict[str, object]:
-        """The same for a script, which puts a reader's own number there; devices are left out."""
-        plain: dict[str, object] = {
-            "parts": [[each.measurement, each.field] for each in self.terms]
-        }
-        if self.condition:
-            low, high, *verdicts = dataclasses.astuple(self.condition)
-            bounds = [None if math.isinf(bound) else bound for bound in (low, high)]
-            plain["condition"] = [*bounds, *verdicts]
-        return plain
+    def key(self) -> str:
+        """What it is called in the file of a reader, which holds the answer of their machine."""
+        if self.condition is None:
+            return f"{self.role} {self}"
+        low, high, inside, outside = dataclasses.astuple(self.condition)
+        return f"{self.role} {self} in {low}..{high} ? {inside} : {outside}"
 
 
 def read(role: str, text: str) -> Expression:

@@ -1,10 +1,7 @@
-"""Which framework is fastest at some work: the best of each against the best of the next."""
+"""The table of which framework is fastest at some works, on all devices and machines."""
 
-import dataclasses
 import itertools
-import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Self
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -23,116 +20,16 @@ from executed.waiting import FillIn, link, place
 from . import across, book_measurements
 from .book_measurements import data_node, known_on
 from .feature import NAME
-from .ranges import Range
 from .schema import Measurement
 from .tables import DAGGER, by_device, notes_below
-from .texts import compared, sampling
+from .texts import sampling
+from .works import Answer, Work, against, answer, best, factors, leaders, size_of, with_parent
 
 logger = logging.getLogger(__name__)
-# What the largest array of a work is called up to so many elements.
-SIZES = {10_000: "small", 1_000_000: "medium", math.inf: "large"}
 # What stands where other code was measured, and what is said of it below.
 GONE, OUTDATED = "–", "–: not recorded on {} with this code."
 # What is said below a table with rows that other machines answer otherwise.
 OTHERWISE = "A row that names {} comes out otherwise there."
-
-
-@dataclasses.dataclass(frozen=True)
-class Work:
-    """Some work in words, and what does it: names of measurements, or what these begin with.
-
-    Those `besides` have such a name, too, and do other work.
-    """
-
-    words: str
-    entries: tuple[str, ...]
-    besides: frozenset[str]
-
-    @classmethod
-    def from_line(cls, line: str) -> Self:
-        """Read a line such as `CNN: training_step/cnn tuned/cnn -tuned/cnn/other`."""
-        words, _, names = line.rpartition(": ")
-        entries = tuple(name for name in names.split() if not name.startswith("-"))
-        if not words or not entries:
-            raise ValueError(f"'{line}' is not of the form WORDS: NAMES")
-        besides = (name[1:] for name in names.split() if name.startswith("-"))
-        return cls(words.strip(), entries, frozenset(besides))
-
-    def counts(self, name: str) -> bool:
-        """Say whether a measurement of this name is of this work."""
-        return name not in self.besides and not with_parent(name).isdisjoint(self.entries)
-
-
-def with_parent(name: str) -> set[str]:
-    """Return a name, and what it says before the alternative."""
-    return {name, name.rpartition("/")[0]}
-
-
-def best(measurements: Iterable[Measurement]) -> list[Measurement]:
-    """Return the fastest measurement of each framework, the fastest first."""
-    fastest: dict[str, Measurement] = {}
-    for each in sorted(measurements, key=lambda each: each.seconds):
-        fastest.setdefault(each.framework, each)
-    return list(fastest.values())
-
-
-def against(one: Measurement, other: Measurement) -> Range:
-    """Return how many times as long one takes as another, of one device.
-
-    Unless they took turns, the range is the widest that both of theirs allow.
-    """
-    if ratio := one.ratio(other):
-        return ratio
-    above, below = one.range(), other.range()
-    assert above is not None and below is not None
-    ends = above.low / below.high, above.high / below.low
-    return Range(above.value / below.value, *ends, min(above.count, below.count))
-
-
-@dataclasses.dataclass(frozen=True)
-class Answer:
-    """Which framework is fastest, in words; `leading` are those that may be, if that is told.
-
-    The words are two parts: the names of those, and what is said of them.
-    """
-
-    names: str
-    rest: str
-    leading: tuple[str, ...] = ()
-
-    @property
-    def text(self) -> str:
-        """The whole sentence."""
-        return self.names + self.rest
-
-
-def answer(bests: Sequence[Measurement], options: Options) -> Answer:
-    """Say which of the best is fastest, and how far the next is; of one process, all times."""
-    names = [options.framework_label(each.framework) for each in bests]
-    if len(bests) < 2 or any(len(each.processes) < 2 for each in bests):
-        times = (seconds_text(each.seconds) for each in bests)
-        return Answer("", ", ".join(map(" ".join, zip(names, times, strict=True))))
-    leading = tuple(each.framework for each in bests[:2])
-    ratio = against(*bests[:2])
-    if ratio.differs:
-        return Answer(names[0], f", {compared(ratio)} than {names[1]}", leading[:1])
-    joined = " and " if ratio.is_equal else " or "
-    return Answer(joined.join(names[:2]), f": {compared(ratio)}", leading)
-
-
-def size_of(measurements: Iterable[Measurement]) -> str:
-    """Say how large the largest array of a work is; nothing where no record has one."""
-    shapes = itertools.chain.from_iterable(each.shape for each in measurements)
-    largest = max(map(math.prod, shapes), default=0)
-    return next(words for limit, words in SIZES.items() if largest <= limit) if largest else ""
-
-
-def factors(bests: Sequence[Measurement]) -> list[tuple[float, float, float]]:
-    """Return how many times as long as the fastest each best takes, with the ends of its range."""
-    least = bests[0].seconds
-    ranges = [(each.seconds, each.range()) for each in bests]
-    ends = [(time, of.low, of.high) if of else (time, time, time) for time, of in ranges]
-    return [(time / least, low / least, high / least) for time, low, high in ends]
 
 
 def _ink(framework: str, options: Options) -> Colour:
@@ -159,11 +56,6 @@ def _legend(shown: Iterable[Measurement], options: Options) -> nodes.Node:
     return raw(f'<span class="strip-legend">{" ".join(texts)}</span>')
 
 
-def leaders(of_work: Iterable[Measurement], device: str) -> list[Measurement]:
-    """Return the best of the two fastest frameworks on a device."""
-    return best(each for each in of_work if each.device == device)[:2]
-
-
 def otherwise(book: Book, of_work: Sequence[Measurement]) -> dict[str, Answer]:
     """Return the machines on which a work has another answer than at home, with that answer.
 
@@ -171,7 +63,7 @@ def otherwise(book: Book, of_work: Sequence[Measurement]) -> dict[str, Answer]:
     Asked is for what both have measured, and only where that includes the two fastest at home:
     without them, a machine says nothing about the answer there.
     """
-    found = {}
+    found, label = {}, book.options.framework_label
     first = {each.reference for each in leaders(of_work, book.home)}
     for name, known in book.once(across.elsewhere).items():
         both = {
@@ -187,7 +79,7 @@ def otherwise(book: Book, of_work: Sequence[Measurement]) -> dict[str, Answer]:
             or any(len(each.processes) < 2 for each in (*own, *there))
         ):
             continue
-        here, said = answer(own, book.options), answer(there, book.options)
+        here, said = answer(own, label), answer(there, label)
         leads = (against(*each[:2]).value for each in (own, there))
         if {*here.leading} != {*said.leading} or across.spread(leads) > across.ALIKE:
             found[name] = said
@@ -211,7 +103,8 @@ def _cell(
         f"{options.framework_label(each.framework)} {seconds_text(each.seconds)} ({each.name})"
         for each in bests
     )
-    sentence, remarks = answer(bests, options), notes_below([], bests, options)
+    sentence = answer(bests, options.framework_label)
+    remarks = notes_below([], bests, options)
     note = " ".join([f"{'; '.join(entries)}.", sampling(bests[0]), *remarks])
     words = nodes.strong("", sentence.names), nodes.Text(sentence.rest)
     number = noted("", "", *words, note=note)
@@ -265,11 +158,10 @@ def _table(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
     table += map(table_note, notes)
     data = {
         "sizes": [*map(size_of, by_work)],
-        "works": [[*dict.fromkeys(each.reference for each in of_work)] for of_work in by_work],
-        "first": [[each.reference for each in leaders(of, book.home)] for of in by_work],
+        "words": [work.words for work in node["works"]],
         "frameworks": {framework.name: framework.label for framework in options.registry},
     }
-    return [data_node(page.env, "fastest-data", data), table]
+    return [data_node("fastest-data", data), table]
 
 
 def _report_unknown(page: FillIn, node: nodes.Element) -> None:

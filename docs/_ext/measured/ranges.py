@@ -2,7 +2,7 @@
 
 The unit is a process. Its own number is the median of its samples, or of the ratios of its rounds;
 the number that is shown is the median of the processes' numbers. A single process has no range: its
-rounds say nothing of the next process. `middle` of the timer and `ends` of record.js are its twins.
+rounds say nothing of the next process. `middle` of the timer is its twin.
 """
 
 import dataclasses
@@ -15,6 +15,8 @@ from typing import Self
 
 # A range misses the median of what the numbers are drawn from in at most this part of all draws.
 MISSES = 0.05
+# Of so many processes it misses no more; of fewer, even the smallest and the largest do.
+ENOUGH = 6
 # The same for the ratio of two groups of processes, of which a table shows a hundred and more.
 MISSES_OF_GROUPS = 0.01
 # How far from 1 the range of a ratio may go where two are called equal, and how far its value where

@@ -5,6 +5,7 @@ import fnmatch
 import functools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Self
 
 from drawing.numbers import ratio_text, seconds_text
 from executed.names import nearest
@@ -12,7 +13,17 @@ from executed.names import nearest
 from .expressions import Expression, Pattern, Reference, ReferenceProblem
 from .ranges import Range
 from .schema import CLOCKS, Measurement
-from .texts import BESIDE, calls_ranged, calls_text, field_text, in_groups, sampling, strays, times
+from .texts import (
+    BESIDE,
+    calls_ranged,
+    calls_text,
+    compared,
+    field_text,
+    in_groups,
+    sampling,
+    strays,
+    times,
+)
 
 UNDECIDED = "cannot tell"
 
@@ -265,3 +276,30 @@ def verdict(asked: Expression, measurements: Measurements) -> tuple[str, Quantit
         return condition.inside, quantity
     out = most < condition.low or condition.high < least
     return (condition.outside if out else UNDECIDED), quantity
+
+
+# How what stands in a role is read, but for verdicts, which have words besides a number.
+READ: dict[str, Callable[[Expression, Measurements], Quantity]] = {
+    "measured": resolve,
+    "compared": functools.partial(resolve, write=compared),
+    "paid": paid,
+}
+ROLES = (*READ, "fastest", "verdict")
+
+
+@dataclasses.dataclass(frozen=True)
+class Answered:
+    """What a role asks for, once it is known which is the fastest; and the answer."""
+
+    asked: Expression
+    verdict: str
+    quantity: Quantity | None
+
+    @classmethod
+    def of(cls, asked: Expression, measurements: Measurements) -> Self:
+        """Answer a role; raises ReferenceProblem."""
+        if asked.patterns:
+            asked = fastest(asked, measurements)
+        if asked.role == "verdict":
+            return cls(asked, *verdict(asked, measurements))
+        return cls(asked, "", READ[asked.role](asked, measurements))

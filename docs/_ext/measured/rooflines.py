@@ -9,12 +9,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from drawing.lines import Point, line_chart
 from drawing.numbers import digits, rate_text
 from drawing.peaks import Peaks
-from executed.options import Options
 
-from .charts import Form, looks
 from .schema import Measurement
 
 # What records call the precision of float32 that nothing rounds.
@@ -75,6 +72,12 @@ class Roofs(NamedTuple):
 
     bandwidth: float
     rates: Mapping[str, float]
+
+    @property
+    def texts(self) -> list[list[str]]:
+        """What a table says of it: a row for each roof."""
+        arithmetic = [[f"arithmetic, {dtype}", rate_text(of)] for dtype, of in self.rates.items()]
+        return [["memory", f"{self.bandwidth / 1e9:.3g} GB/s"], *arithmetic]
 
     def at(self, intensity: float, dtype: str) -> float:
         """Return the most operations a second at so many operations for each byte."""
@@ -160,27 +163,3 @@ def reached(points: Iterable[Measurement], roofs: Roofs, costs: Costs) -> list[R
             roof = roofs.at(intensity, point.dtype)
             points_reached.append(Reached(point, intensity, point.work / point.seconds, roof))
     return points_reached
-
-
-def drawing(points: Sequence[Reached], roofs: Roofs, options: Options, title: str) -> str:
-    """Return an SVG of points beneath the roofs of their device."""
-    styles = looks([point.measurement for point in points], Form("intensity"), options)
-    series: dict[str, list[Point]] = {}
-    for point in points:
-        label = styles[point.measurement.reference].label
-        hint = f"{point.measurement.name}, {label}: {', '.join(point.texts)}"
-        named = Point(point.intensity, point.rate / 1e9, hint, None, point.measurement.alternative)
-        series.setdefault(label, []).append(named)
-    bends = {dtype: rate / roofs.bandwidth for dtype, rate in roofs.rates.items()}
-    reached = [point.intensity for point in points]
-    start, most = min(*reached, min(bends.values()) / 2), max(*reached, 2 * max(bends.values()))
-    # Memory's line, which all roofs share, is drawn once; each roof has a flat part.
-    highest = max(bends, key=bends.__getitem__)
-    lines = {}
-    for dtype, bend in bends.items():
-        places = [*([start] if dtype == highest else []), bend, most]
-        line = [(place, roofs.at(place, dtype) / 1e9) for place in places]
-        lines[f"{dtype}: {rate_text(roofs.rates[dtype])}"] = line
-    label = "operations for each byte that has to be moved"
-    inks = {look.label: look.ink for look in styles.values()}
-    return line_chart(series, label, "GFLOP/s", title, inks=inks, roofs=lines)

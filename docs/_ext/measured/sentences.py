@@ -7,7 +7,6 @@ Each number holds what was asked for, so that a script can put a reader's own be
 """
 
 import itertools
-import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -26,7 +25,7 @@ from executed.options import Options
 from executed.waiting import FillIn, place
 
 from . import across, references
-from .book_measurements import data_node, known_on
+from .book_measurements import known_on
 from .expressions import Expression, ReferenceProblem, read
 from .feature import NAME
 from .options import MeasuredOptions
@@ -106,7 +105,7 @@ class LinkQuotesOnce(SphinxTransform):
 def _fill_in(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
     options = book_of(page.env).options
     try:
-        own = across.Answered.of(node["asked"], known_on(page))
+        own = references.Answered.of(node["asked"], known_on(page))
     except references.NotRecorded as gap:
         where = f" on {options.label(gap.device)}" if gap.device else ""
         brief = f"not recorded{where}{OUTDATED if gap.outdated else ''}"
@@ -122,7 +121,7 @@ def _fill_in(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
     return [_number(page, found, own), *_marks(page, found, own.asked)]
 
 
-def _number(page: FillIn, found: across.Across, own: across.Answered) -> noted:
+def _number(page: FillIn, found: across.Across, own: references.Answered) -> noted:
     """Return a number with its note, and still without its text."""
     quantity = found.own
     spoken = [f"{quantity.text}."] if own.verdict else []
@@ -134,7 +133,7 @@ def _number(page: FillIn, found: across.Across, own: across.Answered) -> noted:
     number["classes"] += ["long"] * (len(found.text) > UNBROKEN)
     number["across"] = found
     if len(quantity.devices) == 1:
-        number["data"] = {f"data-{own.asked.role}": json.dumps(own.asked.plain)}
+        number["data"] = {"data-yours": own.asked.key}
         if known_on(page).accelerated.intersection(quantity.devices):
             number["data"]["data-on"] = "accelerator"
     return number
@@ -182,8 +181,6 @@ class Finish(SphinxPostTransform):
             number += nodes.Text(
                 found.verdict or (found.brief if "brief" in number else found.text)
             )
-        if any("data" in number for number in numbers):
-            self.document += data_node(self.env, "measurement-numbers", {})
 
 
 def _numbers(within: nodes.Element) -> list[noted]:
@@ -305,7 +302,7 @@ def _add_below(table: nodes.table, notes: Iterable[str]) -> None:
 
 def setup(app: Sphinx) -> None:
     """Register the roles."""
-    for name in across.ROLES:
+    for name in references.ROLES:
         app.add_role(name, NumberRole())
     app.add_role("quoted", QuotedRole())
     app.add_transform(LinkQuotesOnce)

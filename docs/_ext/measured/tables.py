@@ -9,7 +9,7 @@ from executed.options import Options
 
 from .options import MeasuredOptions
 from .schema import CLOCKS, Earlier, Measurement
-from .texts import ALONE, field_text
+from .texts import ALONE, field_text, shape_text
 
 COLUMNS = {
     "name": "measurement",
@@ -27,6 +27,8 @@ COLUMNS = {
     "processes": "processes",
 }
 DEFAULT_COLUMNS = ["name", "framework", "latency", "first_call"]
+# Of which columns a reader's own number may stand below the book's.
+NUMBERS = (*CLOCKS, "rate")
 # Behind what was measured before something changed, and what that is.
 DAGGER = "†"
 SINCE = {
@@ -41,7 +43,7 @@ SOMETIMES = ("throughput", "least")
 def grid(
     columns: Sequence[str], measurements: Sequence[Measurement], options: Options
 ) -> tuple[list[str], list[list[str]], list[str]]:
-    """Return the head, the rows and the notes of a table with one row for each measurement.
+    """Return the columns, the rows and the notes of a table with one row for each measurement.
 
     Where a column is of one process in all rows, a note says so in place of each number. A dagger
     leads to the note on what has changed since something was measured.
@@ -68,7 +70,7 @@ def grid(
     kinds = dict.fromkeys(row.device_kind or "" for row in measurements if row.least)
     sources = (urllib.parse.urlsplit(peaks[kind].source).hostname for kind in kinds)
     notes += [f"At least: by the peaks that {source} publishes." for source in sources]
-    return [COLUMNS[column] for column in shown], rows, notes
+    return shown, rows, notes
 
 
 def notes_below(
@@ -126,8 +128,7 @@ def cell_text(
 ) -> str:
     """Return what a table says in one column of a measurement."""
     if column == "shape":
-        lengths = ("×".join(map(str, shape)) or "scalar" for shape in measurement.shape)
-        return ", ".join(lengths)
+        return shape_text(measurement)
     if column == "framework":
         return options.framework_label(measurement.framework)
     if column == "processes":

@@ -31,6 +31,11 @@ def field_text(field: str, measurement: Measurement, with_range: bool = True) ->
     return WRITTEN.get(field, str)(value)
 
 
+def shape_text(measurement: Measurement) -> str:
+    """Write the shapes of a measurement's arrays."""
+    return ", ".join("×".join(map(str, shape)) or "scalar" for shape in measurement.shape)
+
+
 def lines(record: Mapping[str, Any]) -> str:
     """Write what a record says, a line for each measurement, and how the first compares."""
     first, *others = measurements = [Measurement.from_plain(plain) for plain in single(record)]

@@ -287,10 +287,10 @@ class Run:
             self.records[name, number] = results.joined(former, record)
         self.write()
 
-    def write(self):
-        """Write all that there is; a disk that is full does not end the run."""
+    def write(self, found=None):
+        """Write all that there is, or this; a disk that is full does not end the run."""
         try:
-            results.write(self.path, self.content())
+            results.write(self.path, found or self.content())
             self.unkept = None
         except OSError as error:
             if not self.unkept:
@@ -400,9 +400,8 @@ def measured(current):
     if not current.records:
         say("nothing was measured")
         return status or 1
-    if current.unkept:
-        current.write()
-    found = current.content()
+    found = results.complete(current.content())
+    current.write(found)
     line = results.line(found)
     try:
         print("\n".join(table(found, results.book())))
@@ -435,7 +434,7 @@ def show(sources, as_line):
             status = 2
             continue
         print(
-            results.line(found)
+            results.line(results.complete(found))
             if as_line
             else "\n".join([*table(found, results.book()), ""])
         )

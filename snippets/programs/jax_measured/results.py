@@ -2,7 +2,7 @@
 
 `measurement.schema.json` says what a file and its records hold. Of each process a record
 keeps the median of its samples. `code` says which code of the book each record measured:
-{name: digest}.
+{name: digest}. `shown` is what pages of the book show of it, computed by the book's own code.
 """
 
 import base64
@@ -18,6 +18,7 @@ import zlib
 import fastjsonschema
 
 from . import timer
+from .engine.measured import reader
 from .table import parts, reference
 
 FORMAT = "jax-measured"
@@ -102,6 +103,15 @@ def content(records):
             if record["name"] in book()["code"]
         },
     }
+
+
+def complete(found):
+    """Return results with what pages of the book show of them."""
+    asked = {name: book()[name] for name in ("roles", "works", "rooflines")}
+    known = reader.Book(
+        **asked, numbers=book()["numbers"], labels=book()["labels"]
+    )
+    return found | {"shown": reader.shown(found, known)}
 
 
 def reserve(path):

@@ -27,7 +27,7 @@ def one(name, framework, seconds, processes=STEADY, comparison="work", **fields)
 
 
 def said(*measurements):
-    return answer(best(measurements), OPTIONS)
+    return answer(best(measurements), OPTIONS.framework_label)
 
 
 def test_a_line_names_a_work_and_what_does_it():
@@ -77,7 +77,9 @@ def test_of_one_process_there_are_times_and_no_verdict():
 
 
 def test_a_framework_alone_has_a_time_and_no_verdict():
-    assert said(one("work/jit", "jax", 1.0)) == answer([one("work/jit", "jax", 1.0)], OPTIONS)
+    assert said(one("work/jit", "jax", 1.0)) == answer(
+        [one("work/jit", "jax", 1.0)], OPTIONS.framework_label
+    )
     assert said(one("work/jit", "jax", 1.0)).leading == ()
 
 

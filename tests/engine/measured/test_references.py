@@ -522,13 +522,13 @@ def test_what_was_measured_of_other_code_is_not_recorded_and_no_error():
 def test_a_note_says_once_that_its_numbers_are_of_one_process():
     alone = [record("x", 0.5), record("y", 0.25)]
     assert grid(["name", "latency"], alone, OPTIONS) == (
-        ["measurement", "latency"],
+        ["name", "latency"],
         [["x", "500 ms"], ["y", "250 ms"]],
         ["One process: latency."],
     )
     some = [record("x", 0.5), record("y", 0.5, 0.4, 0.61)]
     assert grid(["name", "latency"], some, OPTIONS) == (
-        ["measurement", "latency"],
+        ["name", "latency"],
         [["x", "500 ms (one process)"], ["y", "500 ms (400–610)"]],
         [],
     )
@@ -536,10 +536,10 @@ def test_a_note_says_once_that_its_numbers_are_of_one_process():
 
 def test_a_column_of_throughput_is_there_where_there_is_one():
     columns = ["name", "throughput"]
-    assert grid(columns, [record("x", 0.5)], OPTIONS) == (["measurement"], [["x"]], [])
+    assert grid(columns, [record("x", 0.5)], OPTIONS) == (["name"], [["x"]], [])
     both = [record("x", 0.5), record("y", 0.5, own={"throughput": [0.1, 0.1, 0.1]})]
     assert grid(columns, both, OPTIONS) == (
-        ["measurement", "throughput"],
+        ["name", "throughput"],
         [["x", ""], ["y", "100 ms"]],
         ["One process: throughput."],
     )

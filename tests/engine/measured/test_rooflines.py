@@ -7,7 +7,8 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from executed.options import Options
-from measured.rooflines import Costs, by_pattern, drawing, reached, roofs
+from measured.charts import roofline
+from measured.rooflines import Costs, by_pattern, reached, roofs
 from measured.schema import Measurement
 from tests.engine import records
 
@@ -87,7 +88,7 @@ def test_a_point_takes_its_work_from_its_record_or_from_what_is_declared():
 def test_a_drawing_has_the_roofs_and_unconnected_points():
     limits = roofs([], [PRODUCT], COPIES, COSTS)
     options = Options(frameworks={"jax": {"label": "JAX"}})
-    svg = drawing(points_below(limits), limits, options, "Roofs")
+    svg = roofline(points_below(limits), limits, options, "Roofs")
     assert "float32: 2 GFLOP/s" in svg
     assert svg.count('class="point"') == 2
     assert re.findall(r'class="point-name"[^>]*>([^<]+)<', svg) == ["some", "product"]
@@ -99,7 +100,7 @@ def test_roofs_reach_beyond_their_bends_wherever_the_points_are():
     limits = roofs([], [PRODUCT, dataclasses.replace(PRODUCT, dtype="bfloat16")], COPIES, COSTS)
     limits = limits._replace(rates=limits.rates | {"bfloat16": 2 * limits.rates["float32"]})
     (point,) = reached([COSTS.with_work(measured("a/pass/some", 1e-3, [10, 10]))], limits, COSTS)
-    root = ET.fromstring(drawing([point], limits, Options(), "Roofs"))
+    root = ET.fromstring(roofline([point], limits, Options(), "Roofs"))
     ceilings = [each for each in root.iter() if each.get("class") == "ceiling"]
     lines = [
         [(float(e.get("x1")[:-1]), float(e.get("x2")[:-1])) for e in each] for each in ceilings
@@ -116,7 +117,7 @@ def test_roofs_reach_beyond_their_bends_wherever_the_points_are():
 def test_each_framework_has_a_mark_and_is_in_the_legend():
     limits = roofs([], [PRODUCT], COPIES, COSTS)
     points = [dataclasses.replace(PRODUCT, framework=name) for name in ("jax", "torch")]
-    svg = drawing(reached(points, limits, COSTS), limits, Options(), "Roofs")
+    svg = roofline(reached(points, limits, COSTS), limits, Options(), "Roofs")
     legend = re.search(r'<text class="legend".*?</text>', svg)[0]
     assert re.findall(r">([^<]+)</tspan>", legend) == ["● jax ", "■ torch "]
     assert svg.count('class="bar"') == svg.count('class="bar square"') == 1

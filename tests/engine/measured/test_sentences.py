@@ -35,7 +35,7 @@ def test_numbers_ratios_verdicts_and_quotes_stand_in_sentences(project, noting):
         "125 ms (one process)",
         "4.0× (one process)",
     ]
-    assert page.select_one("""[data-measured='{"parts": [["fast@python", "latency"]]}']""")
+    assert page.select_one("[data-yours='measured fast@python']")
     first = page.select_one(".measured")
     assert first["tabindex"] == "0"
     assert page.find(id=first["aria-describedby"]).text == (

@@ -1,7 +1,7 @@
 // The page "Your machine": a file, or its line, is pasted, dropped, chosen, or brought by a link.
 (async () => {
   "use strict";
-  const { DEVICE, kept, keep, forget, brought, offer, read, line, about } = window.machine;
+  const { kept, keep, forget, brought, read, line } = window.machine;
   const { element } = window.book;
   const { pages } = JSON.parse(document.querySelector(".measurement-names").textContent);
   const group = document.querySelector(".machine-file");
@@ -19,13 +19,13 @@
     const stays = kept() !== "";
     const held = record && `#${await line(record.file)}`;
     const found = Object.entries(pages).map(([uri, [title, names]]) => [
-      uri, title, names.filter((name) => record?.measurements.has(name)).length,
+      uri, title, names.filter((name) => record?.numbers.has(name)).length,
     ]).filter(([, , count]) => count);
     const known = found.reduce((sum, [, , count]) => sum + count, 0);
     said.textContent = words;
     if (record) {
-      const { size } = record.measurements;
-      said.append(` ${about(record)}. ${known} of its ${size} measurements are in this book.`);
+      const { about, numbers } = record;
+      said.append(` ${about}. ${known} of its ${numbers.size} measurements are in this book.`);
     }
     keeping.hidden = !asks;
     forgetting.hidden = !stays || asks;
@@ -39,7 +39,6 @@
 
   const keepIt = async (record) => {
     const did = keep(JSON.stringify(record.file));
-    if (did) offer(true, DEVICE);
     await show(record, did ? KEPT : NOT_KEPT);
   };
   const take = async (given, then = keepIt) => {
@@ -79,7 +78,6 @@
   });
   forgetting.addEventListener("click", () => {
     forget();
-    offer(false);
     show(null, "Removed from this browser.");
     text.focus();
   });

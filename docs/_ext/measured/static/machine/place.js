@@ -1,0 +1,114 @@
+// Put the reader's own numbers beside the book's: texts behind numbers of sentences and below those
+// of tables, a mark in each drawing that has the same measurement, and a column in the table of the
+// fastest. The command has computed them as docs/_ext/measured does: `shown` of its reader.py.
+(() => {
+  "use strict";
+  const { LABEL, YOURS, record, stored } = window.machine;
+  const { element } = window.book;
+  const { about, numbers, answers, fastest, roofs } = record;
+  const TOLD = "book-your-machine-told";
+  const OTHERWISE = "not as on this book’s machine";
+  let count = 0;
+
+  // A range stays on one line, and so does a number with its unit.
+  const unbroken = (words) => words.split(/([\d.]+ \S+|\S+–\S+)/)
+    .map((part, n) => (n % 2 ? element("span", {}, part) : part));
+  const yours = (className, words) => {
+    count += 1;
+    return element("span", { className, title: about }, ...unbroken(words));
+  };
+
+  for (const number of document.querySelectorAll("[data-yours]")) {
+    const [text, on] = answers.get(number.dataset.yours) ?? ["", ""];
+    if (!on.split(" ").includes(number.dataset.on ?? "cpu")) continue;
+    let last = number.closest(".noted");
+    // Below the only number of a cell, at once behind one of several.
+    if (number.closest("td")?.querySelectorAll(".noted").length === 1) {
+      last.parentElement.append(" ", yours(YOURS.below, `yours ${text}`));
+      continue;
+    }
+    while (last.nextElementSibling?.matches(".earlier, .on-device")) last = last.nextElementSibling;
+    last.after(" ", yours(YOURS.beside, `yours ${text}`));
+  }
+
+  const svg = (tag, given, ...children) => {
+    const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    for (const [key, value] of Object.entries(given)) made.setAttribute(key, value);
+    made.append(...children);
+    return made;
+  };
+  // The axis of a drawing starts at 0, or it is logarithmic; what lies beyond it is at its end.
+  const placeOf = (value, { axis, factor }) => {
+    const [low, high] = axis.split(" ").map(Number);
+    const scaled = value * factor;
+    const place = low ? Math.log(scaled / low) / Math.log(high / low) : scaled / high;
+    return Math.min(1, Math.max(0, place));
+  };
+  const marked = new Set();
+  const mark = (point, [value, text, brief]) => {
+    const drawing = point.closest("svg");
+    const place = placeOf(value, drawing.dataset);
+    const row = point.querySelector(".marks");
+    const [, , top, height] = drawing.dataset.axis.split(" ").map(Number);
+    const at = row ? { x: `${100 * place}%`, y: 10 }
+      : { x: point.querySelector(".reach").getAttribute("cx"), y: top + height * (1 - place) };
+    (row ?? point).append(svg("rect", { class: YOURS.mark, ...at }));
+    if (row) point.querySelector(".value").append(` ◇ ${brief}`);
+    for (const said of point.querySelectorAll("title, .said")) said.append(`; yours ${text}`);
+    marked.add(drawing);
+    count += 1;
+  };
+  const put = (place, number) => {
+    const drawing = place.closest("svg");
+    const shown = number[drawing ? drawing.dataset.field : place.dataset.field];
+    if (!shown) return;
+    if (drawing) mark(place, shown);
+    else place.after(yours(YOURS.below, `yours ${shown[1]}`));
+  };
+  // Beside the same kind of device, or beside the other where the book has no number of that kind.
+  for (const [of, number] of numbers) {
+    const places = [...document.querySelectorAll(`[data-of="${CSS.escape(of)}"]`)]
+      .filter(({ dataset }) => (dataset.shape ?? "") === number.shape);
+    const same = places.filter(({ dataset }) => dataset.on === number.on);
+    for (const place of same.length ? same : places) put(place, number);
+  }
+  const limits = roofs ? `: ${roofs.texts.map((row) => row.join(" ")).join("; ")}` : "";
+  for (const drawing of marked) {
+    const figure = drawing.closest(".chart-figure");
+    const said = figure.closest("section").querySelector(".roofline-data") ? limits : "";
+    figure.querySelector(".chart-caption").after(
+      element("p", { className: "table-note", textContent: `◇ ${LABEL}${said}.` }));
+    const texts = [...drawing.querySelectorAll(".value")].map(({ textContent }) => textContent.length);
+    if (texts.length) drawing.style.setProperty("--right", `${Math.ceil(Math.max(...texts) * 8.2) + 12}px`);
+  }
+
+  for (const data of document.querySelectorAll(".fastest-data")) {
+    const { words } = JSON.parse(data.textContent);
+    const table = data.nextElementSibling.querySelector("table");
+    table.tHead.rows[0].append(
+      element("th", { className: "head", scope: "col", title: about }, LABEL));
+    words.forEach((work, n) => {
+      const row = table.tBodies[0].rows[n];
+      const [text, leading, whole] = fastest.get(work) ?? ["", "", false];
+      const said = element("span", {}, ...unbroken(text));
+      said.dataset.leading = leading;
+      const others = row.cells[1].querySelector("[data-leading]")?.dataset.leading ?? "";
+      const [own, its] = [leading, others].map((names) => names.split(" ").sort().join());
+      const differs = whole && own && its && own !== its;
+      const marks = differs ? [element("span", { className: "otherwise" }, OTHERWISE)] : [];
+      row.append(element("td", {}, element("p", {}, said, ...marks)));
+    });
+    count += 1;
+  }
+
+  if (count) {
+    const words = "Charts have a mark ◇ for it. In sentences and tables, your number stands beside " +
+      "the book’s if your file has it for the same kind of device.";
+    // Open the first time; then it is folded, for each page says the same.
+    const open = stored((storage) => storage.getItem(TOLD)) ? {} : { open: true };
+    const said = element("details", { className: "device-notice", ...open },
+      element("summary", {}, LABEL), `${about}. ${words}`);
+    document.querySelector("article h1")?.after(said);
+    stored((storage) => storage.setItem(TOLD, "yes"));
+  }
+})();
