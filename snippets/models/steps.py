@@ -158,14 +158,15 @@ def cross_entropy(apply):
     padding: they add nothing, and nobody counts them.
 
     As every loss of this book it returns (total, (count, stats)), of which
-    `gradient_of` makes a mean. `apply` returns float32 or float64 logits, as
-    `in_bfloat16` does: sums and counts of fewer bits would be rounded.
+    `gradient_of` makes a mean. Both are float32, or float64 for float64
+    logits: sums and counts of fewer bits would be rounded.
     """
 
     def loss(params, stats, batch):
         x, labels = batch
         logits, stats = apply(params, stats, x)
-        real = labels >= 0
+        logits = logits.astype(jnp.promote_types(logits.dtype, "float32"))
+        real = jnp.asarray(labels) >= 0
         losses = optax.softmax_cross_entropy_with_integer_labels(
             logits, jnp.where(real, labels, 0)
         )

@@ -86,7 +86,8 @@ INSTRUCTION = re.compile(
     r"\s+(?:ROOT )?%?([\w.-]+) = .*? ([a-z][\w-]*)\(([^)]*)\)(.*)"
 )
 CALLED = re.compile(
-    r"\b(?:calls|body|branch_computations|custom_call_target)="
+    r"\b(?:calls|to_apply|body|branch_computations|true_computation|"
+    r"false_computation|custom_call_target)="
     r"(\{[^}]*\}|%[\w.-]+|\"[^\"]*\")"
 )
 
@@ -125,13 +126,15 @@ class Instruction:
 class Collective:
     """A collective, and what the schedule places between start and done.
 
-    One that is not `started` alone is waited for at once.
+    One that is not `started` alone is waited for at once. `kernels` are
+    other custom calls, such as those of attention, cuDNN and Pallas.
     """
 
     kind: str
     started: bool
     matmuls: int = 0
     fusions: int = 0
+    kernels: int = 0
 
 
 def computations(text):
@@ -219,6 +222,7 @@ def scheduled(instructions, found):
             for each in running.values():
                 each.matmuls += matmul
                 each.fusions += "fusion" in one.opcode and not matmul
+                each.kernels += one.opcode == "custom-call" and not matmul
     return result
 
 
@@ -243,12 +247,13 @@ def report(text):
         print(
             f"{kind}: {len(some)},",
             f"{sum(each.started for each in some)} asynchronous,",
-            f"{sum(each.matmuls > 0 for each in some)} with a matmul between",
+            f"{sum(each.matmuls > 0 for each in some)} with a matmul between,",
+            f"{sum(each.kernels > 0 for each in some)} with another kernel",
         )
 
 
 def knows(option, value):
-    """Return whether this JAX has an option of the compiler."""
+    """Return whether the compiler of the default device has an option."""
     try:
         lowered = jax.jit(lambda x: x + 1).lower(1.0)
         lowered.compile(compiler_options={option: value})

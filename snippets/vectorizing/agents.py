@@ -240,6 +240,40 @@ def torch_rollout(poles, actions, fresh):
     return {name: torch.stack([m[name] for m in moves]) for name in moves[0]}
 
 
+@torch.no_grad()
+def torch_acting(policy, motion, steps):
+    """Let a module act as `rollout` does, from motion float32 (n, 4).
+
+    Returns the moves, stacked over time.
+    """
+    poles, moves = TorchPoles(motion), []
+    for _ in range(steps):
+        logits = policy(poles.motion).log_softmax(1)
+        action = torch.multinomial(logits.exp(), 1)
+        fresh = torch.rand(motion.shape) * 0.1 - 0.05
+        move = poles.step(action[:, 0], fresh)
+        log_p = logits.gather(1, action)[:, 0]
+        move |= {"reward": torch.ones(len(motion))}
+        moves.append(move | {"action": action[:, 0], "log_p": log_p})
+    return {name: torch.stack([m[name] for m in moves]) for name in moves[0]}
+
+
+def rollouts(params, count, steps=128):
+    """Return functions of both frameworks that run a rollout.
+
+    Each lets the policy of `params` act in `count` environments.
+    """
+    keys = jax.random.split(jax.random.key(0), count + 1)
+    starts = jax.vmap(first_state)(keys[1:])
+    policy = torch_mlp(params["policy"])
+    motion = torch.tensor(np.array(starts["motion"]))
+    compiled = jax.jit(rollout, static_argnames="steps")
+    return {
+        "jit@jax": lambda: compiled(keys[0], params, starts, steps=steps),
+        "eager@torch": lambda: torch_acting(policy, motion, steps),
+    }
+
+
 def torch_advantages(moves, values, later, discount=0.99, decay=0.95):
     """Return what `advantages` does, by a loop backward in time."""
     later = torch.where(moves["terminated"], 0, later)

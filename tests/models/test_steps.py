@@ -244,6 +244,18 @@ def test_padding_counts_nowhere_however_the_batch_is_split(parts):
     np.testing.assert_allclose(mean, expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize("inside", [False, True])
+def test_sums_and_counts_of_half_precision_are_not_rounded(inside):
+    logits = jax.random.normal(jax.random.key(0), (1001, 7), "bfloat16")
+    labels = np.arange(1001, dtype=np.int32) % 7
+    loss = steps.cross_entropy(steps.stateless(lambda params, x: x))
+    total, (count, _) = (jax.jit(loss) if inside else loss)({}, (), (logits, labels))
+    assert (total.dtype, count.dtype, float(count)) == ("float32", "float32", 1001)
+    wide = torch.tensor(np.asarray(logits, np.float32))
+    expected = torch.nn.functional.cross_entropy(wide, torch.tensor(labels).long(), reduction="sum")
+    np.testing.assert_allclose(total, expected, rtol=1e-6)
+
+
 @pytest.mark.parametrize("compiled", [True, False])
 @pytest.mark.parametrize("dtype", [jnp.bfloat16, jnp.float16, jnp.float32])
 def test_many_rows_in_half_precision_are_counted_and_added_up(compiled, dtype):

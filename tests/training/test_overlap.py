@@ -54,6 +54,8 @@ LINES = {
     "gemm": '%d.3 = f32[8,8]{1,0} custom-call(%x, %x), custom_call_target="__cublas$gemm"',
     "add": "%f.1 = f32[8,8]{1,0} fusion(%x), kind=kLoop, calls=%added",
     "move": "%c.1 = f32[8,8]{1,0} copy(%x)",
+    "attention": '%d.4 = f32[8,8]{1,0} custom-call(%x), custom_call_target="__cudnn$fmhaSoftmax"',
+    "call": "%d.5 = f32[8,8]{1,0} call(%x), to_apply=%twice",
     "part": "%e.1 = f32[8,8]{1,0} get-tuple-element(%x), index=0",
 }
 DONE = {"S": "D", "S2": "D2", "A": "DA"}
@@ -83,12 +85,32 @@ def told(text):
     return [(each.kind, each.started, each.matmuls, each.fusions) for each in page.overlaps(text)]
 
 
+LOOPS = {
+    "call": "call(%x), to_apply=%body",
+    "two branches": "conditional(%p, %x, %x), true_computation=%body, false_computation=%added",
+    "branches": "conditional(%p, %x, %x), branch_computations={%added, %body}",
+}
+
+
+@pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS)
+def test_what_is_called_is_looked_into(loop):
+    text = computation("%body", "S dot D".split())
+    entry = computation("ENTRY %main", [], last=f"ROOT %last = f32[8,8]{{1,0}} {loop}")
+    assert told(HEADER + "\n" + INNER + text + entry) == [("all-gather", True, 1, 0)]
+
+
+def test_a_kernel_that_is_no_matmul_is_counted_by_itself():
+    (gather,) = page.overlaps(program("S attention add D attention".split()))
+    assert (gather.matmuls, gather.fusions, gather.kernels) == (0, 1, 1)
+
+
 CASES = {
     "none": ("dot fused add", []),
     "nothing between": ("dot S D fused", [("all-gather", True, 0, 0)]),
     "what only moves": ("S move part D", [("all-gather", True, 0, 0)]),
     "a fusion": ("S add D dot", [("all-gather", True, 0, 1)]),
     "nested": ("S fused D", [("all-gather", True, 1, 0)]),
+    "called": ("S call D", [("all-gather", True, 1, 0)]),
     "a library": ("S gemm dot add D", [("all-gather", True, 2, 1)]),
     "two that overlap": (
         "S dot S2 fused D add D2",
@@ -194,8 +216,8 @@ def test_a_start_without_an_end_counts_to_the_end():
 def test_the_example_of_the_page(capsys):
     page.report(page.EXAMPLE)
     assert capsys.readouterr().out.splitlines() == [
-        "all-gather: 2, 2 asynchronous, 1 with a matmul between",
-        "all-reduce: 1, 0 asynchronous, 0 with a matmul between",
+        "all-gather: 2, 2 asynchronous, 1 with a matmul between, 0 with another kernel",
+        "all-reduce: 1, 0 asynchronous, 0 with a matmul between, 0 with another kernel",
     ]
 
 

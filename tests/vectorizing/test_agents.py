@@ -24,6 +24,19 @@ def lagrange(motion, force):
     return np.linalg.solve(inertia, forces)
 
 
+def test_a_policy_acts_alike_in_both_frameworks():
+    params = agents.init_agent(KEY)
+    both = agents.rollouts(params, 256)
+    (_, moves), in_torch = both["jit@jax"](), both["eager@torch"]()
+    for name in ("before", "after", "action", "log_p", "terminated", "truncated", "reward"):
+        assert tuple(in_torch[name].shape) == jnp.shape(moves[name]) or name == "reward"
+    ended = [int((each["terminated"] | each["truncated"]).sum()) for each in (moves, in_torch)]
+    # Some 1,500 episodes end in each, of other draws.
+    assert abs(ended[0] / ended[1] - 1) < 0.1
+    again = torch.tensor(np.array(moves["before"][0]))
+    np.testing.assert_array_equal(in_torch["before"][0], again)
+
+
 @pytest.mark.parametrize("xp", [np, jnp, torch])
 def test_the_accelerations_solve_lagranges_equations(xp):
     for motion in np.random.default_rng(0).normal(size=(20, 4)):

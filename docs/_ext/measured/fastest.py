@@ -59,9 +59,9 @@ def _legend(shown: Iterable[Measurement], options: Options) -> nodes.Node:
 def otherwise(book: Book, of_work: Sequence[Measurement]) -> dict[str, Answer]:
     """Return the machines on which a work has another answer than at home, with that answer.
 
-    That is another fastest framework, or a factor that differs by more than ratios of one kind do.
-    Asked is for what both have measured, and only where that includes the two fastest at home:
-    without them, a machine says nothing about the answer there.
+    That is another fastest framework or another second one, or a factor that differs by more than
+    ratios of one kind do. Asked is for what both have measured, and only where that includes the
+    two fastest at home: without them, a machine says nothing about the answer there.
     """
     found, label = {}, book.options.framework_label
     first = {each.reference for each in leaders(of_work, book.home)}
@@ -81,9 +81,14 @@ def otherwise(book: Book, of_work: Sequence[Measurement]) -> dict[str, Answer]:
             continue
         here, said = answer(own, label), answer(there, label)
         leads = (against(*each[:2]).value for each in (own, there))
-        if {*here.leading} != {*said.leading} or across.spread(leads) > across.ALIKE:
+        same = {*here.leading} == {*said.leading} and _two(own) == _two(there)
+        if not same or across.spread(leads) > across.ALIKE:
             found[name] = said
     return found
+
+
+def _two(bests: Sequence[Measurement]) -> set[str]:
+    return {each.framework for each in bests[:2]}
 
 
 def _cell(

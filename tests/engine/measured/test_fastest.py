@@ -108,6 +108,8 @@ def test_a_machine_that_lacks_one_of_the_two_fastest_says_nothing_of_a_row():
     found = otherwise(book(*others, one("work", "numpy", 3.0)), here)
     assert found["Mine"].text == "JAX, 3.00× faster than NumPy"
     assert otherwise(book(*here), here) == {}
+    second = one("work", "numpy", 1.0), one("work", "jax", 8.0), one("work", "torch", 2.0)
+    assert otherwise(book(*second), here)["Mine"].text == "NumPy, 2.00× faster than PyTorch"
 
 
 @pytest.mark.parametrize(
