@@ -268,6 +268,28 @@ def test_numbers_are_those_of_the_site(package, found):
         assert text.startswith(package.timer.in_unit(range_.value))
 
 
+def test_what_pages_show_is_in_the_file_at_its_end_and_in_each_line(
+    package, found, capsys, tmp_path
+):
+    book = package.results.book()
+    # Each page of the book asks, and the package knows what.
+    assert len(book["roles"]) > 500 and len(book["works"]) > 60 and book["rooflines"]
+    path = tmp_path / "mine.json"
+    package.results.write(str(path), found)
+    assert "shown" not in found
+    assert package.command.main(["show", "--line", str(path)]) == 0
+    line = capsys.readouterr().out.strip()
+    shown = package.results.read(line)["shown"]
+    assert {*shown["numbers"]} == {
+        *map(package.results.reference, found["records"][0]["alternatives"])
+    }
+    asked = [key for key in shown["answers"] if "gallery/" in key]
+    assert len(asked) == len(shown["answers"]) > 3
+    # A file of today answers as one that was completed before.
+    package.results.write(str(path), package.results.complete(found))
+    assert package.results.read(str(path))["shown"] == shown
+
+
 def test_another_order_of_the_contenders_is_said(package, found):
     assert "other order" not in "\n".join(package.table.table(found, package.results.book()))
     slowed(found, 0, 1000)
