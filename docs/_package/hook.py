@@ -25,11 +25,11 @@ PACKAGE = "jax_measured"
 # Letters that a message begins with to belong to an entry of the list of errors, as in errors.js.
 FEWEST = 12
 # Words may have brackets, as in `x.at[0]`.
-MANY = re.MULTILINE | re.DOTALL
 LINK = r"\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\((.*?)\)"
 SHOWN = "table.py"
 # Of the engine the package has what its command calls, and what that imports.
 ENGINE, CALLED = "engine", "measured.reader"
+MANY = re.MULTILINE | re.DOTALL
 OF_ENGINE = re.compile(r"^from (?=(?:drawing|executed|measured)\b)", re.MULTILINE)
 # How checks import what they count with, in the book and in the package.
 PRACTICE = "from snippets.programs.practice import", "from ..practice import"
@@ -88,6 +88,12 @@ def engine_files(root: pathlib.Path) -> dict[str, str]:
             continue
         found[name] = text = path.read_text("utf8")
         for each in ast.walk(ast.parse(text)):
+            if isinstance(each, ast.Import) and {"drawing", "executed", "measured"}.intersection(
+                alias.name.partition(".")[0] for alias in each.names
+            ):
+                raise ValueError(
+                    f"{path}: import what is needed by name, so that it can be renamed"
+                )
             if isinstance(each, ast.ImportFrom):
                 of = ".".join(filter(None, [package * each.level, each.module]))
                 left += [of, *(f"{of}.{alias.name}" for alias in each.names)]
@@ -162,7 +168,7 @@ def book(root: pathlib.Path, version: str) -> dict[str, Any]:
         "before": sorted({name for each in frameworks for name in each.get("before", [])}),
         "measurements": measurements,
         "code": code,
-        "numbers": numbers,
+        "numbers": {key: numbers[key] for key in conf["book_devices"] if key in numbers},
         "labels": {name: of.get("label", name) for name, of in conf["book_frameworks"].items()},
         **asked(root),
     }

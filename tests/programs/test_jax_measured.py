@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import sys
+import types
 
 import pytest
 
@@ -288,6 +289,19 @@ def test_what_pages_show_is_in_the_file_at_its_end_and_in_each_line(
     # A file of today answers as one that was completed before.
     package.results.write(str(path), package.results.complete(found))
     assert package.results.read(str(path))["shown"] == shown
+
+
+@pytest.mark.parametrize("asks", [True, False])
+def test_torch_compile_has_compiled_before_it_is_timed(package, monkeypatch, asks):
+    compiled = []
+    torch = types.SimpleNamespace(sin="sin", ones=lambda n: n)
+    torch.compile = lambda function: compiled.append(function) or (lambda x: x)
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+    monkeypatch.setattr(package.timer, "display", None, raising=False)
+    cell = "import torch\n" + ("step = torch.compile('step')" if asks else "step = 1")
+    assert package.process.answer([cell]) == {"records": []}
+    assert compiled == (["sin", "step"] if asks else [])
 
 
 def test_another_order_of_the_contenders_is_said(package, found):

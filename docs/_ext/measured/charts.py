@@ -69,16 +69,17 @@ def chart(
     title: str,
     ceilings: Sequence[Measurement] = (),
     elsewhere: Sequence[Measurement] = (),
+    on: str = "cpu",
 ) -> str:
     """Return an SVG of measurements that can be drawn: bars over names, or lines over sizes.
 
-    All are of one device, and those `elsewhere` of another, which have hollow marks on the same
-    axis. `options` name and colour frameworks. The largest of `ceilings` is a line across a chart
-    over sizes.
+    All are of one device, which is of the kind `on`, and those `elsewhere` of another, which have
+    hollow marks on the same axis. `options` name and colour frameworks. The largest of `ceilings`
+    is a line across a chart over sizes.
     """
     y, (factor, heading, write) = form.y, SCALES[form.y]
     styles = looks(measurements, form, options)
-    others, data = {each.reference: each for each in elsewhere}, of_axis(y)
+    others, data = {each.reference: each for each in elsewhere}, of_axis(y, on)
     bars, lines, hollow = dict[str, list[Row]](), dict[str, list[Point]](), dict[str, list[Point]]()
     for measurement in measurements:
         label, ink, group = styles[measurement.reference]
@@ -113,7 +114,9 @@ def chart(
     return line_chart(lines, *axes, title, inks, levels, others=hollow, write=write, data=data)
 
 
-def roofline(points: Sequence[Reached], roofs: Roofs, options: Options, title: str) -> str:
+def roofline(
+    points: Sequence[Reached], roofs: Roofs, options: Options, title: str, on: str = "cpu"
+) -> str:
     """Return an SVG of points beneath the roofs of their device."""
     styles = looks([point.measurement for point in points], Form("intensity"), options)
     series: dict[str, list[Point]] = {}
@@ -135,22 +138,21 @@ def roofline(points: Sequence[Reached], roofs: Roofs, options: Options, title: s
         lines[f"{dtype}: {rate_text(roofs.rates[dtype])}"] = line
     label = "operations for each byte that has to be moved"
     inks = {look.label: look.ink for look in styles.values()}
-    return line_chart(series, label, "GFLOP/s", title, inks, roofs=lines, data=of_axis("rate"))
+    return line_chart(series, label, "GFLOP/s", title, inks, roofs=lines, data=of_axis("rate", on))
 
 
 def named(measurement: Measurement) -> tuple[tuple[str, str], ...]:
     """Return what a script finds a mark by, which puts that of a reader beside it."""
-    on = "accelerator" if measurement.accelerated else "cpu"
-    return (
-        ("data-of", measurement.reference),
-        ("data-shape", shape_text(measurement)),
-        ("data-on", on),
-    )
+    return ("data-of", measurement.reference), ("data-shape", shape_text(measurement))
 
 
-def of_axis(y: str) -> dict[str, object]:
-    """Return what a script needs to know of an axis: the field, and the factor of its numbers."""
-    return {"data-field": y, "data-factor": str(SCALES[y].factor)}
+def of_axis(y: str, on: str) -> dict[str, object]:
+    """Return what a script needs to know of a drawing.
+
+    That is the field, the factor of its numbers, and the kind of the device, "cpu" or
+    "accelerator": beside an accelerator, NumPy is measured, too.
+    """
+    return {"data-field": y, "data-factor": str(SCALES[y].factor), "data-on": on}
 
 
 def beside(device: str, x: str) -> str:

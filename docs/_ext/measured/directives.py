@@ -6,7 +6,7 @@ are of, so that a script can put a reader's number there.
 
 import dataclasses
 import fnmatch
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from docutils import nodes
@@ -117,7 +117,8 @@ def _roofline_figure(
     names: Mapping[str, str],
 ) -> nodes.Element:
     options = book_of(page.env).options
-    svg = charts.roofline(points, limits, options, node["caption"]) if points else ""
+    on = _kind(page, [point.measurement for point in points])
+    svg = charts.roofline(points, limits, options, node["caption"], on) if points else ""
     figure = figure_node(svg, node)
     figure += table_node(["roof", "highest measured"], limits.texts, classes=["measurements"])
     head = ["measurement", "framework", "for each byte", "reached", "allowed", "share"]
@@ -181,8 +182,9 @@ def _grid(page: FillIn, node: nodes.Element, matching: Sequence[Measurement]) ->
     names = _words(page, node)
     named = [dataclasses.replace(each, name=names[each.name]) for each in matching]
     columns, rows, notes = grid(node["columns"], named, book_of(page.env).options)
+    on = _kind(page, matching)
     cells = [
-        [_cell(each, of) for each in zip(columns, row, strict=True)]
+        [_cell(each, of, on) for each in zip(columns, row, strict=True)]
         for row, of in zip(rows, matching, strict=True)
     ]
     table = table_node([COLUMNS[each] for each in columns], cells, classes=["measurements"])
@@ -190,10 +192,16 @@ def _grid(page: FillIn, node: nodes.Element, matching: Sequence[Measurement]) ->
     return table
 
 
-def _cell(said: tuple[str, str], of: Measurement) -> nodes.Node:
+def _kind(page: FillIn, of: Iterable[Measurement]) -> str:
+    """Return the kind of the device that measurements are of."""
+    accelerated = known_on(page).accelerated.intersection(each.device for each in of)
+    return "accelerator" if accelerated else "cpu"
+
+
+def _cell(said: tuple[str, str], of: Measurement, on: str) -> nodes.Node:
     """Return the text of a column, where a script finds the number of a measurement."""
     column, text = said
-    data = {**dict(charts.named(of)), "data-field": column}
+    data = {**dict(charts.named(of)), "data-field": column, "data-on": on}
     return held("", text, data=data) if column in NUMBERS and text else nodes.Text(text)
 
 
@@ -205,9 +213,9 @@ def _figure(
     ceilings: Sequence[Measurement],
 ) -> nodes.Element:
     options, here = book_of(page.env).options, matching[0].device
-    shown = drawn[here]
+    shown, on = drawn[here], _kind(page, matching)
     other, elsewhere = several.beside(book_of(page.env), here, drawn)
-    svg = charts.chart(shown, _form(node), options, node["caption"], ceilings, elsewhere)
+    svg = charts.chart(shown, _form(node), options, node["caption"], ceilings, elsewhere, on)
     figure = figure_node(svg, node)
     if {each.reference for each in shown} & {each.reference for each in elsewhere}:
         figure += table_note(charts.beside(options.label(other), node["x"]))

@@ -163,7 +163,8 @@ def _table(page: FillIn, node: nodes.Element) -> list[nodes.Node]:
     table += map(table_note, notes)
     data = {
         "sizes": [*map(size_of, by_work)],
-        "words": [work.words for work in node["works"]],
+        "works": [work.line for work in node["works"]],
+        "first": [[each.reference for each in leaders(of, book.home)] for of in by_work],
         "frameworks": {framework.name: framework.label for framework in options.registry},
     }
     return [data_node("fastest-data", data), table]

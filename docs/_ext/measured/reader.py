@@ -15,13 +15,15 @@ from typing import Any
 from .expressions import ReferenceProblem, read
 from .ranges import ENOUGH
 from .references import Answered, Measurements, fastest
-from .rooflines import Costs, by_pattern, roofs
+from .rooflines import Costs, Roofs, by_pattern, roofs
 from .schema import CLOCKS, Measurement, single
 from .texts import field_text, shape_text
-from .works import Work, answer, best, leaders
+from .works import Work, answer, best
 
 # What the machine of a reader is called among devices.
 MINE = "yours"
+# Letters of a name that people give, and of a text on a page: read.js takes no longer one.
+NAMED, LONGEST = 200, 1000
 # What of a record's settings is a variable of the environment; two are the book's own.
 VARIABLE = re.compile(r"(?!GOMP_SPINCOUNT|OPENBLAS_THREAD_TIMEOUT)[A-Z_\d]{5,}")
 
@@ -79,11 +81,12 @@ def shown(file: Mapping[str, Any], book: Book) -> dict[str, Any]:
     mine = [Measurement.from_plain({**each, "device": MINE}) for each in records]
     known, limits = book.measurements, _limits(mine, book.rooflines)
     worked = [_with_work(each, book.rooflines) for each in mine]
+    numbers = {each.reference: dict(_numbers(each, mine)) for each in worked}
     return {
         "about": about(file["machine"], file["date"][:10], mine),
-        "numbers": {each.reference: dict(_numbers(each)) for each in worked},
+        "numbers": numbers,
         "answers": dict(_answers(mine, book.roles, known)),
-        "fastest": dict(_works(mine, book, known)),
+        "fastest": dict(_works(mine, book)),
         "roofs": limits and {**limits._asdict(), "texts": limits.texts},
     }
 
@@ -92,19 +95,24 @@ def about(machine: str, date: str, mine: Sequence[Measurement]) -> str:
     """Say on what and when all was measured, and what is to be said of its numbers."""
     versions = {f"{each.framework} {each.version}": None for each in mine if each.version}
     fewest = min(len(each.processes) for each in mine)
-    parts = [machine, *versions, date]
+    parts = [_short(machine, NAMED), *versions, date]
     if 1 < fewest < ENOUGH:
         parts.append(f"a range of {fewest} processes misses 1 median in {2 ** (fewest - 1)}")
     parts += _switches(mine)
     if disturbed := sum(map(_disturbed, mine)):
         parts.append(f"other programs ran beside {disturbed} of {len(mine)} measurements")
-    return ", ".join(parts)
+    return _short(", ".join(parts), LONGEST)
+
+
+def _short(text: str, most: int) -> str:
+    """Return a text, or its beginning: a page shows no more."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _switches(of: Iterable[Measurement]) -> list[str]:
     """Say which variables of the environment were set."""
-    found = (f"{k}={value}" for each in of for k, value in each.settings.items() if _is_variable(k))
-    names = dict.fromkeys(found)
+    settings = (item for each in of for item in each.settings.items())
+    names = dict.fromkeys(_short(f"{k}={value}", NAMED) for k, value in settings if _is_variable(k))
     return [f"with {' and '.join(names)}"] if names else []
 
 
@@ -118,7 +126,8 @@ def _disturbed(of: Measurement) -> bool:
 
 def _marked(text: str, of: Sequence[Measurement]) -> str:
     """Return a text with what is to be said of its numbers."""
-    return ", ".join([text, *_switches(of), *(["disturbed"] if any(map(_disturbed, of)) else [])])
+    marks = [*_switches(of), *(["disturbed"] if any(map(_disturbed, of)) else [])]
+    return _short(", ".join([text, *marks]), LONGEST)
 
 
 def _kinds(of: Iterable[Measurement], everything: Iterable[Measurement]) -> str:
@@ -131,10 +140,10 @@ def _kinds(of: Iterable[Measurement], everything: Iterable[Measurement]) -> str:
     return " ".join(cpu + ["accelerator"] * any(each.accelerated for each in everything))
 
 
-def _numbers(of: Measurement) -> Iterator[tuple[str, Any]]:
-    """Yield what stands for a measurement: shape, kind of device, and numbers with their texts."""
+def _numbers(of: Measurement, mine: Sequence[Measurement]) -> Iterator[tuple[str, Any]]:
+    """Yield what stands for a measurement: shape, kinds of device, and numbers with their texts."""
     yield "shape", shape_text(of)
-    yield "on", "accelerator" if of.accelerated else "cpu"
+    yield "on", _kinds([of], mine)
     for field in (*CLOCKS, "rate"):
         if value := getattr(of, field):
             texts = _marked(field_text(field, of), [of]), field_text(field, of, with_range=False)
@@ -166,23 +175,13 @@ def _answers(
             yield asked.key, [_marked(told, sources), _kinds(sources, mine)]
 
 
-def _works(
-    mine: Sequence[Measurement], book: Book, known: Measurements
-) -> Iterator[tuple[str, list[Any]]]:
-    """Yield who is fastest at each work, in words and names, and whether the book's two are here.
-
-    Without both, the answer may differ from the book's because something was not measured.
-    """
-    there = {each.reference for each in mine}
-    recorded = [of[known.home] for of in known.by_name.values() if known.home in of]
+def _works(mine: Sequence[Measurement], book: Book) -> Iterator[tuple[str, list[str]]]:
+    """Yield for each work which framework is fastest, in words, and who leads."""
     for line in book.works:
         work = Work.from_line(line)
-        bests = best(each for each in mine if work.counts(each.name))
-        if bests:
+        if bests := best(each for each in mine if work.counts(each.name)):
             said = answer(bests, lambda name: book.labels.get(name, name))
-            first = leaders([each for each in recorded if work.counts(each.name)], known.home)
-            whole = there.issuperset(each.reference for each in first)
-            yield work.words, [_marked(said.text, bests), " ".join(said.leading), whole]
+            yield work.line, [_marked(said.text, bests), " ".join(said.leading)]
 
 
 def _matching(mine: Iterable[Measurement], patterns: str) -> list[Measurement]:
@@ -205,7 +204,7 @@ def _with_work(of: Measurement, rooflines: Iterable[Mapping[str, str]]) -> Measu
     return of
 
 
-def _limits(mine: Sequence[Measurement], rooflines: Iterable[Mapping[str, str]]) -> Any:
+def _limits(mine: Sequence[Measurement], rooflines: Iterable[Mapping[str, str]]) -> Roofs | None:
     """Return the roofs of the machine, if its file has them."""
     for options in rooflines:
         costs = _costs(options)

@@ -20,9 +20,10 @@ SIZES = {10_000: "small", 1_000_000: "medium", math.inf: "large"}
 class Work:
     """Some work in words, and what does it: names of measurements, or what these begin with.
 
-    Those `besides` have such a name, too, and do other work.
+    Those `besides` have such a name, too, and do other work. `line` is what it was read from.
     """
 
+    line: str
     words: str
     entries: tuple[str, ...]
     besides: frozenset[str]
@@ -35,7 +36,7 @@ class Work:
         if not words or not entries:
             raise ValueError(f"'{line}' is not of the form WORDS: NAMES")
         besides = (name[1:] for name in names.split() if name.startswith("-"))
-        return cls(words.strip(), entries, frozenset(besides))
+        return cls(line.strip(), words.strip(), entries, frozenset(besides))
 
     def counts(self, name: str) -> bool:
         """Say whether a measurement of this name is of this work."""

@@ -400,14 +400,15 @@ def measured(current):
     if not current.records:
         say("nothing was measured")
         return status or 1
-    found = results.complete(current.content())
-    current.write(found)
-    line = results.line(found)
+    found = current.content()
     try:
         print("\n".join(table(found, results.book())))
     finally:
+        found = results.complete(found)
+        current.write(found)
         if not current.unkept:
             say(f"\nkept in {current.path}")
+    line = results.line(found)
     if current.unkept:
         say(
             f"\nnot kept in {current.path}: {current.unkept}. All of it in one line:"

@@ -89,7 +89,7 @@ def test_a_number_stands_beside_one_of_the_same_kind_of_device(page, address, bo
         assert ["yours" in part for part in sentence.split(", on a GPU ")] == expected
         tabs = page.locator("[data-of]").all()
         beside = [each.locator("xpath=following-sibling::span").count() for each in tabs]
-        assert beside == [1, 1] * expected[0] + [0, 0] + [1, 1] * expected[1]
+        assert beside == [int(expected[0])] * 2 + [int(expected[1])] * 2
 
 
 # Where each mark of a reader is, and the book's own, in pixels.
@@ -117,14 +117,53 @@ def test_marks_lie_on_the_book_s_for_the_same_records(page, address, whole, name
     assert all(each.split(" ◇ ")[0].split(" ○")[0] == each.split(" ◇ ")[1] for each in values)
 
 
+@pytest.mark.parametrize(
+    ("where", "name", "kind", "marks", "cells"),
+    [
+        ("a/both", "both/1", "cpu", [1, 0], [1, 0]),
+        ("a/both", "both/1", "Another GPU", [0, 1], [0, 1]),
+        # The book has no accelerator there: a mark is better than none, and a cell says too much.
+        ("a/charts", "x/0", "cpu", [1, 1], [1, 1]),
+        ("a/charts", "x/0", "Another GPU", [1, 1], [0, 0]),
+    ],
+)
+def test_marks_and_cells_are_beside_the_same_kind_of_device(
+    page, address, book, where, name, kind, marks, cells
+):
+    record = next(each for each in book.records() if each["name"] == name)
+    given(page, address, file_of(book, [record | {"device_kind": kind}]), where)
+    of = f"[data-of='{name}@{record['framework']}']"
+    drawn = [each.locator(".mine").count() for each in page.locator(f"svg {of}").all()]
+    assert drawn == marks
+    shown = page.locator(f"td {of}[data-field=latency]").all()
+    beside = [each.locator("xpath=following-sibling::span").count() for each in shown]
+    assert beside[: len(cells)] == cells
+
+
+def test_a_row_of_the_fastest_is_not_another_one_for_an_accelerator(page, address, book):
+    file = compared(book, "race/")
+    for record in file["records"]:
+        for part in record["alternatives"]:
+            slow = 1000 if part["framework"] == "jax" else 1
+            part["device_kind"] = "A GPU"
+            for process in part["processes"]:
+                process["latency"] = [slow * each for each in process["latency"]]
+                process["first_call"] *= slow
+    given(page, address, complete(book, file), "a/races")
+    assert page.locator("table.fastest th").last.inner_text() == "Your machine"
+    assert page.locator("table.fastest .otherwise").count() == 0
+
+
 def test_a_mark_beyond_the_axis_is_at_its_end_and_its_text_says_how_much(page, address, book):
     record = next(each for each in book.records() if each["name"] == "x/0")
     slow = [{**each, "latency": [3600], "first_call": None} for each in record["processes"]]
     given(page, address, file_of(book, [record | {"processes": slow}]), "a/charts")
     found = page.locator(".point:has(.mine)").all()
     assert len(found) == 2
+    notes = page.locator(".table-note", has_text="A dashed ◇ lies beyond the axis.")
+    assert notes.count() == 2
     for each in found:
-        assert each.locator(".mine").get_attribute("x") == "100%"
+        assert each.locator(".mine.beyond").get_attribute("x") == "100%"
         assert "yours 3600 s" in each.locator("title").text_content()
 
 
@@ -294,9 +333,9 @@ def test_what_cannot_be_right_is_refused_in_words_and_nothing_is_lost(page, addr
     cases["a line cut off"] = line[:-40], "damaged or cut off"
     cases["a newer book"] = json.dumps(whole | {"book": "99.0"}), "a newer book"
     cases["a newer form"] = json.dumps(whole | {"version": 2}), "a newer book"
-    cases["an older file"] = json.dumps({**whole, "shown": ...}, default=str), "is damaged"
+    cases["what no page shows"] = json.dumps({**whole, "shown": "all"}), "is damaged"
     del (old := dict(whole))["shown"]
-    cases["what no page shows"] = json.dumps(old), "an older command wrote it"
+    cases["an older file"] = json.dumps(old), "an older command wrote it"
     for kind, edit in SHOWN.items():
         file = copy.deepcopy(whole)
         edit(file["shown"])
@@ -317,6 +356,8 @@ def test_what_cannot_be_right_is_refused_in_words_and_nothing_is_lost(page, addr
 SHOWN = {
     "a number that is none": lambda of: of["numbers"]["x/0@numpy"].update(latency=[-1, "", ""]),
     "a number in words": lambda of: of["numbers"]["x/0@numpy"].update(latency=["1", "", ""]),
+    "words for a number": lambda of: of["numbers"]["x/0@numpy"].update(latency="abc"),
+    "nothing for a number": lambda of: of["numbers"].update({"x/0@numpy": None}),
     "a text that is none": lambda of: of["answers"].update(key=[1, "cpu"]),
     "a text without an end": lambda of: of.update(about="a" * 3000),
     "no numbers": lambda of: of.pop("numbers"),

@@ -1,12 +1,15 @@
 """What pages show of a reader's measurements is what the book says, for the same records."""
 
 import copy
+import dataclasses
 import json
 
 import pytest
 
 from executed.nodes import JOINER
-from tests.engine.measured.readers_book import compared, complete, html
+from measured import reader
+from tests.engine.measured import readers_book
+from tests.engine.measured.readers_book import compared, complete, file_of, html
 
 
 def test_answers_are_the_book_s_for_the_same_records(book, turns):
@@ -38,10 +41,9 @@ def test_the_fastest_are_the_book_s_for_the_same_records(book):
     found = compared(book, "race/")["shown"]["fastest"]
     rows = html(book, "a/races").select("table.fastest tbody tr")
     assert len(rows) == len(found) > 40
-    for row, (text, leading, whole) in zip(rows, found.values(), strict=True):
+    for row, (text, leading) in zip(rows, found.values(), strict=True):
         said = row.select_one(".measured")
         assert [said.get_text().replace(JOINER, ""), said["data-leading"]] == [text, leading]
-        assert whole
     words = " ".join(text for text, *_ in found.values())
     kinds = (" faster ", " than NumPy", "about equal", "cannot tell", ", NumPy ")
     assert not [kind for kind in kinds if kind not in words]
@@ -86,3 +88,28 @@ def test_a_ratio_has_no_answer_where_the_file_lacks_one_side(book, turns, apart)
     assert f"measured {fast}" in answers
     assert f"measured {fast}.first_call / {fast}" in answers
     assert f"measured {fast} / {slow}" not in answers
+
+
+def test_what_an_accelerator_s_machine_measured_stands_beside_such_machines(book):
+    records = [each for each in book.records() if each["name"].startswith("x/")][:2]
+    beside = [records[0] | {"device_kind": "A GPU"}, records[1] | {"device_kind": "cpu"}]
+    numbers = file_of(book, beside)["shown"]["numbers"]
+    assert [each["on"] for each in numbers.values()] == ["accelerator", "cpu accelerator"]
+
+
+def test_long_settings_do_not_make_long_texts(book):
+    flags = {"XLA_FLAGS": "--xla_dump_to=here " * 200, "JAX_LONG": "x" * 4000}
+    records = [each | {"settings": flags} for each in book.records() if each["page"] == "a/charts"]
+    shown = file_of(book, records)["shown"]
+    texts = [shown["about"], *(each["latency"][1] for each in shown["numbers"].values())]
+    assert max(map(len, texts)) <= reader.LONGEST
+    assert "XLA_FLAGS=--xla_dump" in shown["about"]
+
+
+def test_works_of_the_same_words_have_answers_of_their_own(book):
+    records = [each for each in book.records() if each.get("comparison", "").startswith("race/")]
+    lines = ["the same: race/0", "the same: race/9"]
+    asked = dataclasses.replace(readers_book.asked_of(book), works=lines)
+    plain = {"records": records, "machine": "A machine", "date": "2026-01-03T03:04:05+00:00"}
+    found = reader.shown(plain, asked)["fastest"]
+    assert list(found) == lines and found[lines[0]] != found[lines[1]]

@@ -59,14 +59,10 @@
       if (used) choose(used.device, used.label);
     };
     document.addEventListener("change", use, { capture: true });
-    const again = (chosen) => {
-      if (chosen) remember(chosen);
-      const device = chosen ?? kept((storage) => storage.getItem(KEY));
-      if (device) show(device);
-    };
-    again();
-    // Where a device has come to the page, and may be chosen.
-    document.addEventListener("devices", (event) => again(event.detail));
+    const device = kept((storage) => storage.getItem(KEY));
+    // What was chosen once may not be there any more.
+    const known = [...(chooser?.options ?? [])].some(({ value }) => value === device);
+    if (device && (known || !chooser)) show(device);
     window.addEventListener("storage", (event) => {
       if (event.key === KEY && event.newValue) show(event.newValue);
     });

@@ -65,8 +65,6 @@ window.book = (() => {
     }
   };
   document.addEventListener("DOMContentLoaded", rove);
-  // Where scripts have drawn more.
-  document.addEventListener("devices", rove);
   document.addEventListener("keydown", (event) => {
     const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
     if (!step || event.altKey || event.ctrlKey || event.metaKey || !event.target.matches?.(STOPS)) return;

@@ -28,7 +28,7 @@
   window.addEventListener("storage", ({ key }) => renew(key === KEY || key === null));
 
   // Their styles are in the site's sheet because a script that every page loads names them.
-  const YOURS = { beside: "yours", below: "yours below", mark: "mine diamond" };
+  const YOURS = { beside: "yours", below: "yours below", mark: "mine diamond", beyond: "mine diamond beyond" };
   window.machine = { LABEL, YOURS, stored, kept, keep, forget, brought };
 
   document.addEventListener("DOMContentLoaded", async () => {

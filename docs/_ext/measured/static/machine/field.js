@@ -12,6 +12,9 @@
   const KEPT = "Kept in this browser:";
   const NOT_KEPT =
     "This browser keeps nothing from page to page, so follow the links below: they hold it.";
+  const OTHER = "It was written for another version of the book. If a number is missing, paste what " +
+    "“jax-measured show --line FILE” of today’s command prints.";
+  const BOOK = typeof DOCUMENTATION_OPTIONS === "object" ? DOCUMENTATION_OPTIONS.VERSION : "";
   let current = null;
 
   const show = async (record, words, asks = false) => {
@@ -26,6 +29,7 @@
     if (record) {
       const { about, numbers } = record;
       said.append(` ${about}. ${known} of its ${numbers.size} measurements are in this book.`);
+      if (BOOK && record.file.book !== BOOK) said.append(` ${OTHER}`);
     }
     keeping.hidden = !asks;
     forgetting.hidden = !stays || asks;

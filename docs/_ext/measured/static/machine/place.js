@@ -8,6 +8,7 @@
   const { about, numbers, answers, fastest, roofs } = record;
   const TOLD = "book-your-machine-told";
   const OTHERWISE = "not as on this book’s machine";
+  const accelerated = [...numbers.values()].some(({ on }) => on.includes("accelerator"));
   let count = 0;
 
   // A range stays on one line, and so does a number with its unit.
@@ -37,22 +38,22 @@
     made.append(...children);
     return made;
   };
-  // The axis of a drawing starts at 0, or it is logarithmic; what lies beyond it is at its end.
+  // As in svg.py: an axis starts at 0, or it is logarithmic.
   const placeOf = (value, { axis, factor }) => {
     const [low, high] = axis.split(" ").map(Number);
     const scaled = value * factor;
-    const place = low ? Math.log(scaled / low) / Math.log(high / low) : scaled / high;
-    return Math.min(1, Math.max(0, place));
+    return low ? Math.log(scaled / low) / Math.log(high / low) : scaled / high;
   };
   const marked = new Set();
   const mark = (point, [value, text, brief]) => {
     const drawing = point.closest("svg");
-    const place = placeOf(value, drawing.dataset);
+    const exact = placeOf(value, drawing.dataset);
+    const place = Math.min(1, Math.max(0, exact));
     const row = point.querySelector(".marks");
     const [, , top, height] = drawing.dataset.axis.split(" ").map(Number);
     const at = row ? { x: `${100 * place}%`, y: 10 }
       : { x: point.querySelector(".reach").getAttribute("cx"), y: top + height * (1 - place) };
-    (row ?? point).append(svg("rect", { class: YOURS.mark, ...at }));
+    (row ?? point).append(svg("rect", { class: place === exact ? YOURS.mark : YOURS.beyond, ...at }));
     if (row) point.querySelector(".value").append(` ◇ ${brief}`);
     for (const said of point.querySelectorAll("title, .said")) said.append(`; yours ${text}`);
     marked.add(drawing);
@@ -65,36 +66,42 @@
     if (drawing) mark(place, shown);
     else place.after(yours(YOURS.below, `yours ${shown[1]}`));
   };
-  // Beside the same kind of device, or beside the other where the book has no number of that kind.
-  for (const [of, number] of numbers) {
-    const places = [...document.querySelectorAll(`[data-of="${CSS.escape(of)}"]`)]
-      .filter(({ dataset }) => (dataset.shape ?? "") === number.shape);
-    const same = places.filter(({ dataset }) => dataset.on === number.on);
-    for (const place of same.length ? same : places) put(place, number);
+  // Beside the same kind of device. A mark is beside the other where the tabs of a chart lack it.
+  const chartOf = (place) => place.closest(".sd-tab-set") ?? place.closest(".chart-figure");
+  const isSame = ({ dataset: { on } }, number) => number.on.split(" ").includes(on);
+  for (const place of document.querySelectorAll("[data-of]")) {
+    const number = numbers.get(place.dataset.of);
+    if (!number || (place.dataset.shape ?? "") !== number.shape) continue;
+    const drawing = place.closest("svg");
+    const others = drawing ? [...chartOf(place).querySelectorAll("svg[data-on]")] : [];
+    const lacks = drawing && !others.some((other) => isSame(other, number));
+    if (lacks || isSame(drawing ?? place, number)) put(place, number);
   }
   const limits = roofs ? `: ${roofs.texts.map((row) => row.join(" ")).join("; ")}` : "";
   for (const drawing of marked) {
-    const figure = drawing.closest(".chart-figure");
-    const said = figure.closest("section").querySelector(".roofline-data") ? limits : "";
-    figure.querySelector(".chart-caption").after(
-      element("p", { className: "table-note", textContent: `◇ ${LABEL}${said}.` }));
+    const said = chartOf(drawing).previousElementSibling?.matches(".roofline-data") ? limits : "";
+    const beyond = drawing.querySelector(".beyond") ? " A dashed ◇ lies beyond the axis." : "";
+    drawing.closest(".chart-figure").querySelector(".chart-caption").after(
+      element("p", { className: "table-note", textContent: `◇ ${LABEL}${said}.${beyond}` }));
     const texts = [...drawing.querySelectorAll(".value")].map(({ textContent }) => textContent.length);
     if (texts.length) drawing.style.setProperty("--right", `${Math.ceil(Math.max(...texts) * 8.2) + 12}px`);
   }
 
   for (const data of document.querySelectorAll(".fastest-data")) {
-    const { words } = JSON.parse(data.textContent);
+    const { works, first } = JSON.parse(data.textContent);
     const table = data.nextElementSibling.querySelector("table");
     table.tHead.rows[0].append(
       element("th", { className: "head", scope: "col", title: about }, LABEL));
-    words.forEach((work, n) => {
+    works.forEach((work, n) => {
       const row = table.tBodies[0].rows[n];
-      const [text, leading, whole] = fastest.get(work) ?? ["", "", false];
+      const [text, leading] = fastest.get(work) ?? ["", ""];
       const said = element("span", {}, ...unbroken(text));
       said.dataset.leading = leading;
       const others = row.cells[1].querySelector("[data-leading]")?.dataset.leading ?? "";
       const [own, its] = [leading, others].map((names) => names.split(" ").sort().join());
-      const differs = whole && own && its && own !== its;
+      // A CPU is told where the book's CPU, the first device, says something else.
+      const both = !accelerated && first[n].every((name) => numbers.has(name));
+      const differs = both && own && its && own !== its;
       const marks = differs ? [element("span", { className: "otherwise" }, OTHERWISE)] : [];
       row.append(element("td", {}, element("p", {}, said, ...marks)));
     });

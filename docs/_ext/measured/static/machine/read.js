@@ -13,17 +13,18 @@
   };
 
   const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
-  const isText = (value) => typeof value === "string" && value.length <= 2000;
+  const isText = (value) => typeof value === "string" && value.length <= 1000;
   const isNumber = (value) => Number.isFinite(value) && value > 0;
   const list = (...kinds) => (value) =>
     Array.isArray(value) && value.length === kinds.length && kinds.every((is, n) => is(value[n]));
-  const each = (is) => (value) => isObject(value) && Object.values(value).every(is);
+  const each = (is) => (value) =>
+    isObject(value) && Object.values(value).every((part) => part !== null && is(part));
   const isClock = list(isNumber, isText, isText);
   const SHOWN = {
     about: isText,
-    numbers: each(each((value) => isText(value) || isClock(value))),
+    numbers: each(({ shape, on, ...clocks }) => isText(shape) && isText(on) && each(isClock)(clocks)),
     answers: each(list(isText, isText)),
-    fastest: each(list(isText, isText, (value) => typeof value === "boolean")),
+    fastest: each(list(isText, isText)),
     roofs: (value) => value === null || (isNumber(value.bandwidth) && each(isNumber)(value.rates) &&
       Array.isArray(value.texts) && value.texts.every(list(isText, isText))),
   };
