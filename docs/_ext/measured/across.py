@@ -155,7 +155,8 @@ class Across:
         if self.alike:
             return own.text if direction(own) == "?" else remarked(own, self.machines)
         ordered = sorted((own, *others), key=lambda each: abs(math.log(each.value)))
-        number, sign, _ = plainly(ordered[0]).partition("×")
+        least = plainly(ordered[0])
+        number, sign, _ = least.partition("×" if "×" in least else " call")
         return f"{number} to {plainly(ordered[-1])} ({self.machines})" if sign else own.text
 
     @property
@@ -206,10 +207,13 @@ def remarked(quantity: Quantity, words: str, joint: str = ", ") -> str:
 
 def summary(found: Sequence[Across]) -> str:
     """Say of ratios that stand together how they come out on other machines."""
-    several = [each for each in found if each.others]
-    names = dict.fromkeys(itertools.chain.from_iterable(each.others for each in several))
-    counts = len(several), sum(bool(each.different) for each in several)
-    measured = f"{counts[0]} of {len(found)}" if counts[0] < len(found) else "all of these"
-    comes = "come" if counts[1] > 1 else "comes"
-    told = f"{counts[1] or 'none'} {comes} out otherwise there"
-    return f"Measured on {' and '.join(names)} as well: {measured}; {told}."
+    names = dict.fromkeys(itertools.chain.from_iterable(each.others for each in found))
+    counts = {name: sum(name in each.others for each in found) for name in names}
+    places = (
+        name if count == len(found) else f"{name} ({count} of {len(found)})"
+        for name, count in counts.items()
+    )
+    other = sum(bool(each.different) for each in found)
+    comes = "come" if other > 1 else "comes"
+    told = f"{other or 'none'} {comes} out otherwise there"
+    return f"Measured on {' and '.join(places)} as well: {told}."

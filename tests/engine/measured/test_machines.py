@@ -1,11 +1,12 @@
 """What was measured on other machines stands beside the book's, where it is of the same code."""
 
+import dataclasses
 import json
 import pathlib
 
 import pytest
 
-from measured.across import Across
+from measured.across import Across, summary
 from measured.machines import Machine, MachineError, problems
 from measured.schema import Schema
 from measured.slices import slices
@@ -66,6 +67,26 @@ def test_of_three_machines_only_those_that_differ_are_named():
     assert Across(quantity(*HERE), {"A": same, "B": same}).text.endswith("on 3 machines)")
     assert (
         Across(quantity(*HERE), {"A": same, "B": other}).text == "2.0× (1.9–2.1; but 0.500× on B)"
+    )
+
+
+def test_numbers_of_calls_that_differ_are_told_as_ratios_are():
+    own, other = (
+        dataclasses.replace(quantity(*HERE), value=value, text=f"{value} calls ({low}–{high})")
+        for value, low, high in ((610, 530, 840), (1500, 1200, 1900))
+    )
+    assert Across(own, {"A": other}).text == "610 to 1500 calls (on 2 machines)"
+    assert Across(own, {"A": own}).text == "610 calls (530–840, on 2 machines)"
+
+
+def test_ratios_that_stand_together_say_how_many_each_machine_measured():
+    own, there = quantity(*HERE), {"A": quantity(*HERE)}
+    both = there | {"B": quantity(*HERE)}
+    assert summary([Across(own, both), Across(own, both)]) == (
+        "Measured on A and B as well: none comes out otherwise there."
+    )
+    assert summary([Across(own, both), Across(own, there)]) == (
+        "Measured on A and B (1 of 2) as well: none comes out otherwise there."
     )
 
 
@@ -152,7 +173,7 @@ def test_a_page_says_where_a_ratio_comes_out_otherwise_until_its_code_changes(pr
     project.built()
     assert said(project) == ["2.0× slower (1.9–2.1; but 2.0× faster on AMD Zen 5)"] * 2
     note = project.soup("x/uses").select_one(".table-note").text
-    assert note == "Measured on AMD Zen 5 as well: all of these; 1 comes out otherwise there."
+    assert note == "Measured on AMD Zen 5 as well: 1 comes out otherwise there."
     rows = project.rows(project.soup("x/list").table)
     assert rows[-1] == ["AMD Zen 5", "A processor", "python 1.2.3", "2026-01-02", "2 of 2"]
     text = " ".join(project.soup("x/list").text.split())
