@@ -30,7 +30,8 @@ SHOWN = "table.py"
 # Of the engine the package has what its command calls, and what that imports.
 ENGINE, CALLED = "engine", "measured.reader"
 MANY = re.MULTILINE | re.DOTALL
-OF_ENGINE = re.compile(r"^from (?=(?:drawing|executed|measured)\b)", re.MULTILINE)
+PACKAGES = "drawing", "executed", "measured"
+OF_ENGINE = re.compile(rf"^from (?=(?:{'|'.join(PACKAGES)})\b)", re.MULTILINE)
 # How checks import what they count with, in the book and in the package.
 PRACTICE = "from snippets.programs.practice import", "from ..practice import"
 
@@ -88,7 +89,7 @@ def engine_files(root: pathlib.Path) -> dict[str, str]:
             continue
         found[name] = text = path.read_text("utf8")
         for each in ast.walk(ast.parse(text)):
-            if isinstance(each, ast.Import) and {"drawing", "executed", "measured"}.intersection(
+            if isinstance(each, ast.Import) and not {*PACKAGES}.isdisjoint(
                 alias.name.partition(".")[0] for alias in each.names
             ):
                 raise ValueError(

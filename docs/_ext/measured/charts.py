@@ -149,8 +149,7 @@ def named(measurement: Measurement) -> tuple[tuple[str, str], ...]:
 def of_axis(y: str, on: str) -> dict[str, object]:
     """Return what a script needs to know of a drawing.
 
-    That is the field, the factor of its numbers, and the kind of the device, "cpu" or
-    "accelerator": beside an accelerator, NumPy is measured, too.
+    That is the field, the factor of its numbers, and the kind of the device.
     """
     return {"data-field": y, "data-factor": str(SCALES[y].factor), "data-on": on}
 

@@ -194,8 +194,7 @@ def _grid(page: FillIn, node: nodes.Element, matching: Sequence[Measurement]) ->
 
 def _kind(page: FillIn, of: Iterable[Measurement]) -> str:
     """Return the kind of the device that measurements are of."""
-    accelerated = known_on(page).accelerated.intersection(each.device for each in of)
-    return "accelerator" if accelerated else "cpu"
+    return known_on(page).kind(each.device for each in of)
 
 
 def _cell(said: tuple[str, str], of: Measurement, on: str) -> nodes.Node:

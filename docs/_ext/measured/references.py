@@ -65,6 +65,10 @@ class Measurements:
         found = (of.items() for of in self.by_name.values())
         return frozenset(device for of in found for device, each in of if each.accelerated)
 
+    def kind(self, devices: Iterable[str]) -> str:
+        """Return the kind of devices, "cpu" or "accelerator": NumPy is measured on those, too."""
+        return "accelerator" if self.accelerated.intersection(devices) else "cpu"
+
     def problem(self, patterns: Iterable[str]) -> str | None:
         """Say which of the patterns over names match no measurement of any device."""
         names = {name for name, *_ in (*self.by_name, *self.outdated)}

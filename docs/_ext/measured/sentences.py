@@ -133,9 +133,8 @@ def _number(page: FillIn, found: across.Across, own: references.Answered) -> not
     number["classes"] += ["long"] * (len(found.text) > UNBROKEN)
     number["across"] = found
     if len(quantity.devices) == 1:
-        number["data"] = {"data-yours": own.asked.key}
-        if known_on(page).accelerated.intersection(quantity.devices):
-            number["data"]["data-on"] = "accelerator"
+        on = known_on(page).kind(quantity.devices)
+        number["data"] = {"data-yours": own.asked.key, "data-on": on}
     return number
 
 

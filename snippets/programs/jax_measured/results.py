@@ -107,10 +107,8 @@ def content(records):
 
 def complete(found):
     """Return results with what pages of the book show of them."""
-    asked = {name: book()[name] for name in ("roles", "works", "rooflines")}
-    known = reader.Book(
-        **asked, numbers=book()["numbers"], labels=book()["labels"]
-    )
+    names = "roles", "works", "rooflines", "numbers", "labels"
+    known = reader.Book(**{name: book()[name] for name in names})
     return found | {"shown": reader.shown(found, known)}
 
 

@@ -1,7 +1,7 @@
 // The page "Your machine": a file, or its line, is pasted, dropped, chosen, or brought by a link.
 (async () => {
   "use strict";
-  const { kept, keep, forget, brought, read, line } = window.machine;
+  const { BOOK, kept, keep, forget, brought, read, line } = window.machine;
   const { element } = window.book;
   const { pages } = JSON.parse(document.querySelector(".measurement-names").textContent);
   const group = document.querySelector(".machine-file");
@@ -14,7 +14,6 @@
     "This browser keeps nothing from page to page, so follow the links below: they hold it.";
   const OTHER = "It was written for another version of the book. If a number is missing, paste what " +
     "“jax-measured show --line FILE” of today’s command prints.";
-  const BOOK = typeof DOCUMENTATION_OPTIONS === "object" ? DOCUMENTATION_OPTIONS.VERSION : "";
   let current = null;
 
   const show = async (record, words, asks = false) => {

@@ -19,9 +19,12 @@
     return element("span", { className, title: about }, ...unbroken(words));
   };
 
+  // Whether a place is of one of these kinds of device.
+  const isBeside = ({ dataset }, kinds) => kinds.split(" ").includes(dataset.on);
+
   for (const number of document.querySelectorAll("[data-yours]")) {
     const [text, on] = answers.get(number.dataset.yours) ?? ["", ""];
-    if (!on.split(" ").includes(number.dataset.on ?? "cpu")) continue;
+    if (!isBeside(number, on)) continue;
     let last = number.closest(".noted");
     // Below the only number of a cell, at once behind one of several.
     if (number.closest("td")?.querySelectorAll(".noted").length === 1) {
@@ -68,14 +71,13 @@
   };
   // Beside the same kind of device. A mark is beside the other where the tabs of a chart lack it.
   const chartOf = (place) => place.closest(".sd-tab-set") ?? place.closest(".chart-figure");
-  const isSame = ({ dataset: { on } }, number) => number.on.split(" ").includes(on);
   for (const place of document.querySelectorAll("[data-of]")) {
     const number = numbers.get(place.dataset.of);
     if (!number || (place.dataset.shape ?? "") !== number.shape) continue;
     const drawing = place.closest("svg");
     const others = drawing ? [...chartOf(place).querySelectorAll("svg[data-on]")] : [];
-    const lacks = drawing && !others.some((other) => isSame(other, number));
-    if (lacks || isSame(drawing ?? place, number)) put(place, number);
+    const lacks = drawing && !others.some((other) => isBeside(other, number.on));
+    if (lacks || isBeside(drawing ?? place, number.on)) put(place, number);
   }
   const limits = roofs ? `: ${roofs.texts.map((row) => row.join(" ")).join("; ")}` : "";
   for (const drawing of marked) {

@@ -99,5 +99,5 @@
     return `jm1.${base64}`;
   };
 
-  Object.assign(window.machine, { read, line });
+  Object.assign(window.machine, { BOOK, read, line });
 })();
