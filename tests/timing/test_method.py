@@ -6,7 +6,7 @@ import pathlib
 import pytest
 
 DOCS = pathlib.Path(__file__).parents[2] / "docs"
-SAID = "the *throughput*, is not recorded yet"
+SAID = "the *throughput*, isn't recorded yet"
 
 
 def records(value):
