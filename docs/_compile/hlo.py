@@ -31,6 +31,8 @@ FREE = {
 }
 NAMED_ONLY = {"custom-call AllocateBuffer", "custom-call ConcatBitcast"}
 CONTROL = {"while", "call", "conditional", "async-start"}
+# These hand on what another instruction started.
+PASSED_ON = {"get-tuple-element", "custom-call-update"}
 COPIES = {"copy", "copy-start", "slice-start"}
 COLLECTIVES = (
     *("all-reduce", "all-gather", "reduce-scatter", "all-to-all"),
@@ -256,7 +258,8 @@ class Optimized:
         """Return the collectives of one computation, in the order in which they start.
 
         On a TPU, three fusions may run one collective: the first is called
-        `async-collective-start`, and the second also multiplies.
+        `async-collective-start`, and the second also multiplies. Three custom calls may run one
+        on the SparseCore: only the first says which.
         """
         found: list[tuple[str, bool | None]] = []
         running: dict[str, int] = {}
@@ -273,7 +276,7 @@ class Optimized:
                 if begins:
                     running[one.name], source[one.name] = len(found) - 1, one.name
             else:
-                if _goes_on(one) or one.opcode == "get-tuple-element":
+                if _goes_on(one) or one.opcode in PASSED_ON:
                     source[one.name] = name
                 if any(map(_multiplies, self.inside(one))):
                     for number in running.values():

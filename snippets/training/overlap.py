@@ -16,6 +16,13 @@ STEP = [
     },
     ["bfloat16[1024*chips@data,2048]", "bfloat16[1024*chips@data,2048]"],
 ]
+FUSE_ALL_GATHER = "xla_tpu_enable_async_collective_fusion_fuse_all_gather"
+GATHER_ON_SPARSE_CORE = (
+    "xla_tpu_enable_sparse_core_collective_offload_all_gather"
+)
+REDUCE_ON_SPARSE_CORE = (
+    "xla_tpu_enable_sparse_core_collective_offload_all_reduce"
+)
 GPU = ["gpu-h200"]
 TPU = ["tpu-v5e", "tpu-v6e"]
 SCALED = {
@@ -62,6 +69,16 @@ SCALED = {
             "chips": [16],
             "options": {"xla_tpu_enable_async_collective_fusion": False},
         },
+        "TPU, SparseCore": {
+            "arguments": STEP,
+            "targets": ["tpu-v6e"],
+            "chips": [16],
+            "options": {
+                GATHER_ON_SPARSE_CORE: True,
+                REDUCE_ON_SPARSE_CORE: True,
+                FUSE_ALL_GATHER: False,
+            },
+        },
     }
 }
 
@@ -81,13 +98,14 @@ KINDS = (
     "collective-broadcast",
 )
 LOOPS = "while", "conditional", "call"
+PASSED_ON = "get-tuple-element", "custom-call-update"
 COMPUTATION = re.compile(r"(ENTRY )?%?([\w.-]+) \(.*\) -> .*\{$")
 INSTRUCTION = re.compile(
     r"\s+(?:ROOT )?%?([\w.-]+) = .*? ([a-z][\w-]*)\(([^)]*)\)(.*)"
 )
 CALLED = re.compile(
-    r"\b(?:calls|to_apply|body|branch_computations|true_computation|"
-    r"false_computation|custom_call_target)="
+    r"\b(?:calls|called_computations|to_apply|body|branch_computations|"
+    r"true_computation|false_computation|custom_call_target)="
     r"(\{[^}]*\}|%[\w.-]+|\"[^\"]*\")"
 )
 
@@ -216,7 +234,7 @@ def scheduled(instructions, found):
             if begins(one):
                 running[one.name], source[one.name] = result[-1], one.name
         else:
-            if goes_on(one) or one.opcode == "get-tuple-element":
+            if goes_on(one) or one.opcode in PASSED_ON:
                 source[one.name] = name
             matmul = multiplies(one, found)
             for each in running.values():

@@ -209,6 +209,35 @@ def test_three_fusions_of_a_tpu_are_one_gather():
     ]
 
 
+ON_A_SPARSE_CORE = """
+%gathered (g: f32[1,8]) -> f32[8,8] {
+  %g = f32[1,8]{1,0} parameter(0)
+  ROOT %all-gather = f32[8,8]{1,0} all-gather(%g), dimensions={0}
+}, execution_thread="sparsecore"
+
+%body (x: f32[1,8]) -> f32[1,8] {
+  %x = f32[1,8]{1,0} parameter(0)
+  %c-start = ((), (), u32[]) custom-call-start(), custom_call_target="TODO(b/1)", \
+called_computations={%gathered}
+  %c-update = ((f32[1,8]), f32[8,8], u32[]) custom-call-update(%c-start, %x)
+  %fusion.1 = f32[8,8]{1,0} fusion(%x), kind=kOutput, calls=%multiplied
+  %c-done = f32[8,8]{1,0} custom-call-done(%c-update), frontend_attributes={}
+  ROOT %fusion.2 = f32[8,8]{1,0} fusion(%c-done), kind=kOutput, calls=%multiplied
+}
+
+ENTRY %main (x: f32[1,8]) -> f32[1,8] {
+  %x.1 = f32[1,8]{1,0} parameter(0)
+  ROOT %loop = f32[1,8]{1,0} while(%x.1), condition=%cond, body=%body
+}
+"""
+
+
+def test_three_calls_of_a_sparse_core_are_one_gather():
+    text = HEADER + INNER + ON_A_SPARSE_CORE
+    assert told(text) == [("all-gather", True, 1, 0)]
+    assert hlo.Optimized(text.splitlines()).beside_matmuls() == {"all-gather": [True]}
+
+
 def test_a_start_without_an_end_counts_to_the_end():
     assert told(program(["dot", "S", "dot", "fused"])) == [("all-gather", True, 2, 0)]
 
@@ -364,6 +393,18 @@ def test_of_the_tpus_only_v5e_overlaps_and_only_by_fusion(counts):
     others = [("no option", "tpu-v6e"), ("no fusion", "tpu-v5e"), ("no fusion", "tpu-v6e")]
     for case, target in others:
         assert counts[f"TPU, {case}", target]["all-gather"] == (0, 0, 4)
+
+
+def test_with_the_sparse_core_v6e_waits_for_no_collective_and_takes_memory(counts, runs):
+    assert counts["TPU, SparseCore", "tpu-v6e"] == {
+        "all-gather": (4, 3, 0),
+        "all-reduce": (1, 1, 0),
+    }
+    most, plain = (
+        runs[f"TPU, {case}", "tpu-v6e"]["memory"]["temporaries"]
+        for case in ("SparseCore", "no option")
+    )
+    assert most > plain
 
 
 def test_what_overlaps_takes_memory(runs):

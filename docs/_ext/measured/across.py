@@ -214,6 +214,5 @@ def summary(found: Sequence[Across]) -> str:
         for name, count in counts.items()
     )
     other = sum(bool(each.different) for each in found)
-    comes = "come" if other > 1 else "comes"
-    told = f"{other or 'none'} {comes} out otherwise there"
+    told = f"{other or 'none'} {'have' if other > 1 else 'has'} another verdict there"
     return f"Measured on {' and '.join(places)} as well: {told}."

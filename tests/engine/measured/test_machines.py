@@ -83,10 +83,10 @@ def test_ratios_that_stand_together_say_how_many_each_machine_measured():
     own, there = quantity(*HERE), {"A": quantity(*HERE)}
     both = there | {"B": quantity(*HERE)}
     assert summary([Across(own, both), Across(own, both)]) == (
-        "Measured on A and B as well: none comes out otherwise there."
+        "Measured on A and B as well: none has another verdict there."
     )
     assert summary([Across(own, both), Across(own, there)]) == (
-        "Measured on A and B (1 of 2) as well: none comes out otherwise there."
+        "Measured on A and B (1 of 2) as well: none has another verdict there."
     )
 
 
@@ -173,7 +173,7 @@ def test_a_page_says_where_a_ratio_comes_out_otherwise_until_its_code_changes(pr
     project.built()
     assert said(project) == ["2.0× slower (1.9–2.1; but 2.0× faster on AMD Zen 5)"] * 2
     note = project.soup("x/uses").select_one(".table-note").text
-    assert note == "Measured on AMD Zen 5 as well: 1 comes out otherwise there."
+    assert note == "Measured on AMD Zen 5 as well: 1 has another verdict there."
     rows = project.rows(project.soup("x/list").table)
     assert rows[-1] == ["AMD Zen 5", "A processor", "python 1.2.3", "2026-01-02", "2 of 2"]
     text = " ".join(project.soup("x/list").text.split())
