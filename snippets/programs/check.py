@@ -26,11 +26,11 @@ RULES = {
         "The first call of `{}` compiles, and this timing includes it.",
     ),
     "jit": (
-        "timing/wrong_timings.html#compiling-again-in-every-iteration",
+        "timing/wrong_timings.html#recompiling-in-every-iteration",
         "`{}` wraps a function again in every iteration or call.",
     ),
     "wrap": (
-        "timing/check.html#wrapping-is-not-compiling",
+        "timing/check.html#wrapping-isnt-compiling",
         "`{}` only wraps: nothing is compiled or computed in this timing.",
     ),
 }

@@ -48,7 +48,7 @@ PAGES = {
     "sent": "timing/wrong_timings.html#conversion-inside-the-loop",
     "float64": "timing/wrong_timings.html#different-dtypes",
     "wait": "timing/dispatch.html#operations-that-wait-implicitly",
-    "operations": "claims/jax_docs.html#operations-without-jit",
+    "operations": "claims/jax_docs.html#without-jit-jax-compiles-each-operation",
     "constant": "pitfalls/side_effects.html#what-is-frozen",
     "donated": "start/arrays.html#some-donated-buffers-were-not-usable",
     "again": "tracing/retracing.html#what-a-log-says",
