@@ -108,11 +108,15 @@ def check_batches_of(batches_of):
         assert owners[rows] == n, (
             f"epochs {n} and {owners[rows]} begin with the same batch"
         )
-    for seed in numbers[:40]:
-        epoch = owners.get(orders(40, 8, seed=seed, epoch=0)[0])
-        assert epoch is None, (
-            f"epoch {epoch} of seed 0 is epoch 0 of seed {seed}, so runs with "
-            "different seeds see the same orders"
+    owners = {rows: (0, n) for n, rows in epochs.items()}
+    pairs = [(n, 0) for n in numbers] + [(1, 11), (11, 1), (1, 12), (11, 2)]
+    for seed, epoch in pairs:
+        pair = seed, epoch
+        first = orders(40, 8, seed=seed, epoch=epoch)[0]
+        other, same = owners.setdefault(first, pair)
+        assert (other, same) == pair, (
+            f"epoch {same} of seed {other} is epoch {epoch} of seed {seed}, "
+            "so runs with different seeds see the same orders"
         )
     whole = orders(24, seed=3, epoch=2)
     for start in (1, 4, 6):

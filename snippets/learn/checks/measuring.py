@@ -63,6 +63,9 @@ class Loss:
         self.device.events.append(("wait", self.number))
         return self
 
+    def copy_to_host_async(self):
+        """Begin to copy, without waiting."""
+
     def is_ready(self):
         """Say whether nobody would have to wait."""
         return self.device.now >= self.ready

@@ -134,13 +134,22 @@ def check_specs_of(specs_of):
     )
 
 
+def each_has_all(x, rows):
+    """Return whether each device has all rows, as far as the type says."""
+    mesh, spec = jax.typeof(x).sharding.mesh, jax.typeof(x).sharding.spec
+    if mesh.empty or "data" in mesh.auto_axes or np.shape(x)[:1] != (rows,):
+        return False
+    return not any("data" in str(axis) for axis in spec)
+
+
 def check_gradient(gradient):
     """Raise AssertionError unless it is the gradient of one device."""
 
-    fetched = []
+    fetched, whole = [], []
 
     def loss(params, batch):
         fetched.append(isinstance(batch["x"], np.ndarray))
+        whole.append(each_has_all(batch["x"], 16))
         errors = batch["x"] @ params["w"] + params["b"] - batch["y"]
         return jnp.mean(errors**2)
 
@@ -149,6 +158,7 @@ def check_gradient(gradient):
     numbers = {"x": x, "y": np.cos(3 * x[:, 0])}
     right = jax.grad(loss)(params, numbers)
     fetched.clear()
+    whole.clear()
     for mesh in meshes():
         with jax.set_mesh(mesh):
             batch = jax.device_put(numbers, jax.P("data"))
@@ -156,6 +166,9 @@ def check_gradient(gradient):
         require_like("the gradient", found, right)
         assert not any(fetched), (
             "the whole batch is fetched to NumPy; let each device use its rows"
+        )
+        assert not any(whole), (
+            "each device computes with the whole batch; let it use its rows"
         )
         ratios = np.asarray(found["w"]) / np.asarray(right["w"])
         ratios = np.append(ratios, found["b"] / right["b"])

@@ -132,6 +132,18 @@ def batches_by(order_of, count, size, seed, epoch, start=0):
     return [order[i * size : (i + 1) * size] for i in range(start, count // size)]
 
 
+def epoch_by_thousands(count, size, seed, epoch, start=0):
+    return solutions.batches_of(count, size, seed + 1000 * epoch, 0, start)
+
+
+def epoch_in_high_bits(count, size, seed, epoch, start=0):
+    return solutions.batches_of(count, size, seed ^ (epoch << 8), 0, start)
+
+
+def digits_joined(count, size, seed, epoch, start=0):
+    return solutions.batches_of(count, size, int(f"1{seed}{epoch}"), 0, start)
+
+
 def by_hundreds(*args, **options):
     def order_of(seed, epoch, count):
         return np.random.default_rng(100 * seed + epoch).permutation(count)
@@ -334,6 +346,9 @@ WRONG = [
     (checks.check_collated, tuples, "it returns the structure"),
     (checks.check_collated, of_three, "of six examples it makes 3 rows"),
     (checks.check_collated, squeezed, "a batch of one example has one row"),
+    (checks.check_batches_of, epoch_by_thousands, "epoch 1 of seed 0 is epoch 0 of seed 1000"),
+    (checks.check_batches_of, epoch_in_high_bits, "epoch 1 of seed 0 is epoch 0 of seed 256"),
+    (checks.check_batches_of, digits_joined, "epoch 11 of seed 1 is epoch 1 of seed 11"),
     (checks.check_batches_of, by_hundreds, "epoch 100 of seed 0 is epoch 0 of seed 1"),
     (checks.check_batches_of, by_primes, "epoch 7 of seed 0 is epoch 0 of seed 13"),
     (checks.check_batches_of, by_ten_thousands, "epoch 10000 of seed 0 is"),

@@ -355,7 +355,16 @@ def by_a_gradient_along(f, x, v):
 
 Y, P = checks.check_gradient_for_y, checks.check_penalised_gradient
 T, C = checks.check_td_gradient, checks.check_curvature
+def by_the_square_of_a_norm(params, x, y, strength):
+    def loss(params):
+        error = x @ params["w"] + params["b"] - y
+        return jnp.mean(error**2) + strength * jnp.linalg.norm(params["w"]) ** 2
+
+    return jax.grad(loss)(params)
+
+
 WRONG = [
+    (checks.check_penalised_gradient, by_the_square_of_a_norm, "the norm has no derivative there"),
     (Y, exercises.gradient_for_y, "with respect to `x`, the first argument"),
     (Y, for_y_and_x, "one array of its shape"),
     (Y, for_y_in_a_tuple, "one array of its shape"),

@@ -344,7 +344,27 @@ def inside(init, key, shardings):
     return make(key)
 
 
+def of_replicated_rows(loss, params, batch):
+    return jax.grad(loss)(params, jax.device_put(batch, jax.P()))
+
+
+def of_replicated_rows_compiled(loss, params, batch):
+    return jax.jit(jax.grad(loss))(params, jax.reshard(batch, jax.P()))
+
+
+def of_rows_gathered_by_each(loss, params, batch):
+    @jax.shard_map(in_specs=(jax.P(), jax.P("data")), out_specs=jax.P(), check_vma=False)
+    def gradient(params, batch):
+        batch = jax.tree.map(lambda x: jax.lax.all_gather(x, "data", tiled=True), batch)
+        return jax.grad(loss)(params, batch)
+
+    return gradient(params, batch)
+
+
 WRONG = [
+    (checks.check_gradient, of_rows_gathered_by_each, "with the whole batch"),
+    (checks.check_gradient, of_replicated_rows_compiled, "with the whole batch"),
+    (checks.check_gradient, of_replicated_rows, "with the whole batch"),
     (checks.check_laid_out, exercises.laid_out, "write `laid_out`"),
     (checks.check_laid_out, unchanged, "lies on 1 of 8 devices"),
     (checks.check_laid_out, put(ROWS, ROWS), "of the state is sharded"),
