@@ -30,7 +30,7 @@ RULES = {
         "`{}` wraps a function again in every iteration or call.",
     ),
     "wrap": (
-        "timing/check.html#wrapping-isnt-compiling",
+        "timing/check.html#wrapping-isn-t-compiling",
         "`{}` only wraps: nothing is compiled or computed in this timing.",
     ),
 }
