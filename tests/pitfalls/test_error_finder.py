@@ -14,6 +14,7 @@ import re
 import jax
 import jax.numpy as jnp
 import pytest
+from docutils import nodes
 
 from snippets.appendix.years import in_order
 from tests.book.test_errors import ENTRIES
@@ -382,7 +383,7 @@ def test_pages_that_the_finder_names_exist():
     for page, anchor in places:
         path = finder.ROOT / "docs" / f"{page}.md"
         headings = re.findall(r"^#+ (.+)", path.read_text("utf8"), re.MULTILINE)
-        anchors = ["-".join(re.findall(r"[a-z0-9_]+", each.lower())) for each in headings]
+        anchors = [nodes.make_id(each) for each in headings]
         assert not anchor or anchor in anchors, (page, anchor)
 
 

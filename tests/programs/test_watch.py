@@ -690,10 +690,10 @@ ASKED = "pitfalls/index.html#error-finder=TypeError%3A%20add%20got%20incompatibl
 ERRORS = [
     ("x.cuda()", "AttributeError: … object has no attribute 'cuda': JAX", "pitfalls/shapes.html#"),
     ("x[0] = 1", "TypeError: JAX arrays are immutable: `x[0] = 1`", "start/arrays.html#"),
-    ("jax.jit(lambda x: 1 if x > 0 else 2)(1.0)", "TracerBool", "pitfalls/control_flow.html#a-tracer-has-no-truth-value"),
+    ("jax.jit(lambda x: 1 if x > 0 else 2)(1.0)", "TracerBool", "pitfalls/control_flow.html#a-"),
     ("jax.jit(len, static_argnums=0)([])", "ValueError: Non-hashable", "pitfalls/static_arg"),
     ("jax.grad(lambda x: x)(3)", "TypeError: grad requires real", "start/gradients.html#"),
-    ("jax.jit(lambda x: range(x))(3)", "TracerIntegerConv", "pitfalls/control_flow.html#which-loop-fits-and-which-can-you-differentiate"),
+    ("jax.jit(lambda x: range(x))(3)", "TracerIntegerConv", "pitfalls/control_flow.html#which"),
     ("x + jnp.ones(4)", "TypeError: no entry of the book begins so", ASKED),
     ("{}['a']", None, None),
     ("hash([])", None, None),
@@ -794,7 +794,8 @@ def test_a_page_has_the_findings_and_links_to_the_book(watch, tmp_path):
     watch(text, options=["--html", page, "--book", "https://example.org/"])
     said = page.read_text("utf8")
     assert "1 finding in train.py" in said and "<code>&lt;lambda&gt;</code>" in said
-    assert 'href="https://example.org/tracing/retracing.html#jax-traces-each-new-function-object"' in said
+    address = "https://example.org/tracing/retracing.html#jax-traces-each-new-function-object"
+    assert f'href="{address}"' in said
 
 
 def test_a_program_that_is_not_there_is_one_line(command):

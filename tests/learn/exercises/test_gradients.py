@@ -355,6 +355,8 @@ def by_a_gradient_along(f, x, v):
 
 Y, P = checks.check_gradient_for_y, checks.check_penalised_gradient
 T, C = checks.check_td_gradient, checks.check_curvature
+
+
 def by_the_square_of_a_norm(params, x, y, strength):
     def loss(params):
         error = x @ params["w"] + params["b"] - y
