@@ -137,7 +137,7 @@ def test_the_skill_has_the_head_and_the_sizes_that_programs_expect(skill):
     assert 100 < len(head["description"]) <= 1024 and not set("<>") & set(head["description"])
     assert len(text.splitlines()) < 500 and len(text) < 20_000
     assert "{" not in text
-    assert {name: len(each) for name, each in skill.items() if len(each) >= 75_000} == {}
+    assert {name: len(each) for name, each in skill.items() if len(each) >= 73_000} == {}
 
 
 def test_a_link_of_the_skill_leads_to_a_file_beside_it_or_to_a_page_of_the_site(

@@ -686,14 +686,20 @@ def test_an_exception_is_shown_as_python_shows_it(watch, tmp_path, text):
 
 
 # What a program does, how what the book says of it begins, and where; nothing of the last ones.
+BRANCHES = "pitfalls/control_flow.html#"
+LOOPS = BRANCHES + "which-loop-fits-and-which-can-you-differentiate"
 ASKED = "pitfalls/index.html#error-finder=TypeError%3A%20add%20got%20incompatible"
 ERRORS = [
     ("x.cuda()", "AttributeError: … object has no attribute 'cuda': JAX", "pitfalls/shapes.html#"),
     ("x[0] = 1", "TypeError: JAX arrays are immutable: `x[0] = 1`", "start/arrays.html#"),
-    ("jax.jit(lambda x: 1 if x > 0 else 2)(1.0)", "TracerBool", "pitfalls/control_flow.html#a-"),
+    (
+        "jax.jit(lambda x: 1 if x > 0 else 2)(1.0)",
+        "TracerBool",
+        BRANCHES + "a-tracer-has-no-truth-value",
+    ),
     ("jax.jit(len, static_argnums=0)([])", "ValueError: Non-hashable", "pitfalls/static_arg"),
     ("jax.grad(lambda x: x)(3)", "TypeError: grad requires real", "start/gradients.html#"),
-    ("jax.jit(lambda x: range(x))(3)", "TracerIntegerConv", "pitfalls/control_flow.html#which"),
+    ("jax.jit(lambda x: range(x))(3)", "TracerIntegerConv", LOOPS),
     ("x + jnp.ones(4)", "TypeError: no entry of the book begins so", ASKED),
     ("{}['a']", None, None),
     ("hash([])", None, None),
