@@ -79,11 +79,11 @@ def traffic(program):
 
 
 def loss_and_traffic(apply, params, batch, stats=()):
-    """Return a loss, and the `traffic` of its gradient."""
+    """Return a loss to five decimals, and the `traffic` of its gradient."""
     gradient = jax.jit(gradient_of(cross_entropy(apply)))
     compiled = gradient.lower(params, stats, batch).compile()
     (loss, _), _ = compiled(params, stats, batch)
-    return float(loss), traffic(compiled.as_text())
+    return round(float(loss), 5), traffic(compiled.as_text())
 
 
 def by_heads(params, heads):

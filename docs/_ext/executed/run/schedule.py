@@ -21,6 +21,8 @@ from .progress import Progress
 
 # A page that computes less than half of its work itself has processes of its own compute.
 HALF = 0.5
+# A page that keeps less than this part of a core busy waits for processes that it has started.
+IDLE = 0.3
 # The variables that the prelude of a preview finds: the name of the page, and whether it shows what
 # was recorded.
 NAME, LENT = "BOOK_PAGE", "BOOK_LENT"
@@ -46,9 +48,9 @@ def execute_all(
     what they took: those with most work begin first, and before them those of which nothing is
     known. `say` receives a line for each page. As many pages run at once as there are cores and
     free memory for, or a single one on an accelerator, which belongs to one process. Pages whose
-    work is done by processes that they start run one at a time, on a CPU beside the others. In a
-    preview, pages that are `lent` the outputs of a recording find that in a variable: nobody sees
-    what they compute.
+    work is done by processes that they start run one at a time, on a CPU beside the others; so do
+    those of them that mostly wait, beside both. In a preview, pages that are `lent` the outputs of
+    a recording find that in a variable: nobody sees what they compute.
     """
     expected = {page.docname: efforts.get(page.docname, Effort()) for page in pages}
     if options.preview:
@@ -90,10 +92,12 @@ def execute_all(
             fork = {name: () if names is None else (warm, names) for name, names in modules.items()}
             # Processes of several pages at once would take each other's cores. One page of these
             # goes beside those in the slots: it often waits for what it has started.
-            single = asyncio.Semaphore(1) if device == "cpu" else slots
+            single, idle = (asyncio.Semaphore(1) if device == "cpu" else slots for _ in range(2))
             async with asyncio.TaskGroup() as group:
                 for page in others:
-                    places = single if expected[page.docname].started > HALF else slots
+                    effort = expected[page.docname]
+                    waits = idle if effort.cores < IDLE else single
+                    places = waits if effort.started > HALF else slots
                     work = execute_beside_others(page, places, *fork[page.docname])
                     group.create_task(work)
         for page in ordered:

@@ -25,11 +25,13 @@ class Effort:
     """What a page took: a hint for the order of pages, nothing more.
 
     `work` is in seconds of one core. On a busy machine a page takes longer, but does no more.
-    `started` is the part of it that was done by processes that the page started.
+    `started` is the part of it that was done by processes that the page started. `cores` is how
+    many cores it kept busy; below one it waited for the rest of its time.
     """
 
     work: float = math.inf
     started: float = 0.0
+    cores: float = 1.0
 
 
 class Recordings:
@@ -90,7 +92,8 @@ class Recordings:
             facts = json.loads(self.path(device, docname).read_text("utf8"))["metadata"][
                 "recording"
             ]
-            return Effort(float(facts["seconds"] * facts["cores"]), float(facts["started"]))
+            cores = float(facts["cores"])
+            return Effort(float(facts["seconds"] * cores), float(facts["started"]), cores)
         return Effort()
 
     def has_code_of(self, device: str, page: Page) -> bool:

@@ -139,6 +139,18 @@ def test_of_pages_that_start_processes_one_runs_at_a_time(project, execute, stam
     assert not any(one.failures for one in found.values())
 
 
+def test_a_page_whose_processes_wait_holds_up_none_that_starts_others(project, execute, stamping):
+    efforts = {"waits": Effort(9.0, 0.9, 0.2), "starts": Effort(8.0, 0.9, 0.8)}
+    efforts["usual"] = Effort(7.0)
+    for mine in efforts:
+        code = f"enter({mine!r})\nfor other in {sorted({*efforts} - {mine})}:\n"
+        code += "    wait_for(f'open-{other}')"
+        left = f"stamp({mine!r})\nfor other in {sorted(efforts)}:\n    wait_for(other)"
+        project.page(mine, stamping, project.cell(PRESENCE), project.cell(code), project.cell(left))
+    found = execute(*efforts, efforts=efforts, jobs=1)
+    assert not any(one.failures for one in found.values())
+
+
 def took(project, docname, seconds, cores):
     """Let the recording of a page say how long it took, and how many cores it kept busy."""
     path = project.root / "docs" / "_recorded" / "cpu" / f"{docname}.ipynb"
