@@ -14,8 +14,8 @@ CODE = (
     r"\A---\n.*?^---\n|^```\{(?:code-cell|toctree|literalinclude)\}.*?^```|^```\w*\n.*?^```"
     r"|^:[\w-]+:[^\n]*$|^:::\{solution\}[^\n]*$|\{[\w-]+\}`[^`]*`|`[^`]*`"
 )
-# What is no running text either: headings, the answers of questions.
-UNREAD = re.compile(rf"{CODE}|^#+ [^\n]*$|^- [^\n]* ~ [^\n]*$", re.M | re.S)
+# What is no running text either: headings and their labels, the answers of questions.
+UNREAD = re.compile(rf"{CODE}|^#+ [^\n]*$|^\([\w-]+\)=$|^- [^\n]* ~ [^\n]*$", re.M | re.S)
 LINK = re.compile(r"\[(?:[^\]\[]|\[[^\]]*\])*\]\([^)]*\)")
 # Looked up by whoever meets one of its errors or words; what it explains is linked to from pages.
 REFERENCE = re.compile("pitfalls/|start/translation|terms$|(.*/)?index$")

@@ -50,7 +50,7 @@ ELSE = {
     "kept": "a function in the metadata of a pytree",
     "nnx": "a static attribute of an NNX module",
     "outside": "an operation without jit",
-    "unsaid": "something that this log does not say",
+    "unsaid": "something that this log doesn't say",
 }
 # JAX 0.4.31 has one explanation for all changes of a pytree, and does not say which. From 0.11 on
 # there is none for a static argument.

@@ -89,20 +89,18 @@ def test_a_module_has_all_that_it_names_and_a_page(name):
 
 
 def test_each_offered_function_is_of_the_snippets_and_says_what_it_does(installed):
+    texts = [path.read_text("utf8") for path in (ROOT / "snippets").glob("*/*.py")]
+    found = [(name, ast.dump(node)) for text in texts for name, node in definitions(text).items()]
     for name, module in ast.literal_eval(offered("MODULES")).items():
-        (node,) = [each for each in ast.parse(TEXTS[f"{module}.py"]).body if defines(each, name)]
+        node = definitions(TEXTS[f"{module}.py"])[name]
         assert ast.get_docstring(node)
-        (source,) = {
-            each
-            for path in (ROOT / "snippets").glob("*/*.py")
-            for each in ast.parse(path.read_text("utf8")).body
-            if defines(each, name) and ast.dump(each) == ast.dump(node)
-        } or [None]
-        assert source is not None, name
+        assert found.count((name, ast.dump(node))) == 1, name
 
 
-def defines(node, name):
-    return isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name
+def definitions(text):
+    """Return {name: node} of the functions and classes that a text defines."""
+    kinds = ast.FunctionDef | ast.ClassDef
+    return {each.name: each for each in ast.parse(text).body if isinstance(each, kinds)}
 
 
 def offered(name):
