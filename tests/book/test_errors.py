@@ -60,17 +60,13 @@ def says(entry, error):
 
 
 def section(path, line):
-    """Return the addresses of the section that a line of a page is in, from the folder of pages.
-
-    They are those of its heading and of the labels above that, by which it was called before.
-    """
-    anchors, labels, fenced = [], [], False
+    """Return the address of the section that a line of a page is in, from the folder of pages."""
+    headings, fenced = [], False
     for text in path.read_text("utf8").splitlines()[:line]:
         fenced ^= text.startswith("```")
-        for heading in [] if fenced else re.findall(r"^#+ (.+)", text):
-            anchors = ["-".join(re.findall(r"[a-z0-9]+", heading.lower())), *labels]
-        labels = [*labels, *found] if (found := re.findall(r"^\((.+)\)=$", text)) else []
-    return {f"{path.relative_to(DOCS)}#{anchor}" for anchor in anchors}
+        headings += [] if fenced else re.findall(r"^#+ (.+)", text)
+    anchor = "-".join(re.findall(r"[a-z0-9]+", headings[-1].lower()))
+    return f"{path.relative_to(DOCS)}#{anchor}"
 
 
 DECLARED = declared()
@@ -127,9 +123,10 @@ def test_an_entry_leads_to_where_its_error_is_raised(entry):
         for each in found
         if kind == raised and part in words
     ]
-    sections = set()
-    for path, _, line in (each.rpartition(":") for each in places):
-        sections |= section(ROOT / path, int(line))
+    sections = {
+        section(ROOT / path, int(line))
+        for path, _, line in (each.rpartition(":") for each in places)
+    }
     (text,) = re.findall(
         rf"^:::\{{error-entry\}} {re.escape(': '.join(entry))}\n(?::fix: .+\n)?(.+)",
         LIST,

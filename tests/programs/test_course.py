@@ -90,17 +90,17 @@ def test_a_module_has_all_that_it_names_and_a_page(name):
 
 def test_each_offered_function_is_of_the_snippets_and_says_what_it_does(installed):
     texts = [path.read_text("utf8") for path in (ROOT / "snippets").glob("*/*.py")]
-    found = [(name, ast.dump(node)) for text in texts for name, node in definitions(text).items()]
+    found = [(name, ast.dump(node)) for text in texts for name, node in definitions(text)]
     for name, module in ast.literal_eval(offered("MODULES")).items():
-        node = definitions(TEXTS[f"{module}.py"])[name]
+        (node,) = [node for each, node in definitions(TEXTS[f"{module}.py"]) if each == name]
         assert ast.get_docstring(node)
         assert found.count((name, ast.dump(node))) == 1, name
 
 
 def definitions(text):
-    """Return {name: node} of the functions and classes that a text defines."""
+    """Return (name, node) of each function and class that a text defines."""
     kinds = ast.FunctionDef | ast.ClassDef
-    return {each.name: each for each in ast.parse(text).body if isinstance(each, kinds)}
+    return [(each.name, each) for each in ast.parse(text).body if isinstance(each, kinds)]
 
 
 def offered(name):
