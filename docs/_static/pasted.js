@@ -252,6 +252,9 @@
     return ["Look at the last line of the traceback that is not JAX's: if it is a package's, update it."];
   };
 
+  // Of what came and went, when it came.
+  const later = (came, oldest) => (came ? ` came after JAX ${oldest} (JAX ${came} has it), and` : "");
+
   const tooOld = (name, since) => [code(name), ` is newer than your JAX: JAX ${since} has it. Update JAX, which may need a newer Python.`];
 
   // What every version has: the installed one is older than them, or is not whole.
@@ -277,14 +280,14 @@
       const write = TODAY[full] ?? way.replaceAll("…", name);
       const told = write ? [TODAY[full] ? ["Write ", code(write)] : [`JAX says: ${write}`], ". "] : [];
       const when = exact ? ` since JAX ${exact}` : `: JAX ${since || oldest} has it no more`;
-      return [code(full), `${came ? ` came after JAX ${oldest} (JAX ${came} has it), and` : ""} is gone${when}. `, ...told.flat(), ...updating(text)];
+      return [code(full), `${later(came, oldest)} is gone${when}. `, ...told.flat(), ...updating(text)];
     }
     if (came) return tooOld(full, came[1]);
     if (whole && modules[whole][1]) return tooOld(whole, modules[whole][0]);
     if (whole) {
-      const [since] = modules[whole];
+      const [since, , came] = modules[whole];
       const write = TODAY[full] ?? TODAY[whole];
-      return [code(whole), ` is gone: JAX ${since} has it no more. `, ...(write ? ["Write ", code(write), ". "] : []), ...updating(text)];
+      return [code(whole), `${later(came, oldest)} is gone: JAX ${since} has it no more. `, ...(write ? ["Write ", code(write), ". "] : []), ...updating(text)];
     }
     if (old) return [code(old), ` is gone since JAX ${OLD[old][0]}. Write `, code(OLD[old][1]), ". ", ...updating(text)];
     if (name && SELDOM.test(module)) {
@@ -377,7 +380,7 @@
     const [, called, parameter] = argument;
     const key = `${called} ${parameter}`;
     const rows = window.book.jaxNames.parameters[called] ?? [];
-    const [, since, came] = rows.find(([name]) => name === parameter) ?? [];
+    const [, since, came, , first] = rows.find(([name]) => name === parameter) ?? [];
     if (!since && (window.book.jaxAlways.parameters[called] ?? "").split(" ").includes(parameter)) {
       return { said: always(`${called}(${parameter}=…)`, window.book.jaxNames, "If this is JAX's function: "), nothing: true };
     }
@@ -390,9 +393,12 @@
     if (came && !MOVED.has(key)) return { row: ARGUMENTS, said: [...tooOld(`${called}(${parameter}=…)`, since)] };
     const others = rows.filter(([, when, fresh]) => fresh && when === since).map(([name]) => name);
     const write = TODAY[key] ?? others.join(", ");
+    const lacked = first
+      ? `JAX ${first} has it, but JAX ${window.book.jaxNames.oldest} and JAX ${since} don't`
+      : `JAX ${since} has it not`;
     return {
       row: ARGUMENTS,
-      said: [code(called), " has no parameter ", code(parameter), MOVED.has(key) ? " any more. " : ` any more: JAX ${since} has it not. `, ...(write ? ["Write ", code(write), ". "] : []), ...updating(text)],
+      said: [code(called), " has no parameter ", code(parameter), MOVED.has(key) ? " any more. " : ` any more: ${lacked}. `, ...(write ? ["Write ", code(write), ". "] : []), ...updating(text)],
     };
   };
 

@@ -143,9 +143,9 @@ def grouped(rows):
 
 
 def parameters(have, versions):
-    """Return {name of a function: [[parameter, since, came, module], …]}.
+    """Return {name of a function: [[parameter, since, came, module, *first], …]}.
 
-    Of a function that came, all parameters came that no function of its name had: one of another
+    Of what came and went, `first` is the first version with it. Of a function that came, all parameters came that no function of its name had: one of another
     module may be called, or an earlier form of it.
     """
     found = collections.defaultdict(list)
@@ -164,16 +164,19 @@ def parameters(have, versions):
             found[name] += [
                 [each, since, 1, module] for each in given if each in left and each[0] not in "*_"
             ]
+        now, came_in = set(known[-1][1]) if known else set(), {}
         for (_, before), (version, after) in itertools.pairwise(known):
             for names, others, came in ((before, after, 0), (after, before, 1)):
                 if any(each.startswith("**") for each in others):
                     continue
-                now = set(known[-1][1])
+                turned = [each for each in names if each not in others and each[0] not in "*_"]
                 found[name] += [
-                    [each, version, came, module]
-                    for each in names
-                    if each not in others and each[0] not in "*_" and (each in now) == bool(came)
+                    [each, version, came, module, *([came_in[each]] if each in came_in else [])]
+                    for each in turned
+                    if (each in now) == bool(came)
                 ]
+                if came:
+                    came_in |= {each: version for each in turned if each not in now}
     shortest = {}
     for name, rows in found.items():
         for row in rows:
@@ -234,7 +237,7 @@ def content(asked):
             kept = said.get(name, ("", ""))
             said[name] = (version or kept[0], told or kept[1])
     came_or_went = changed([set(each[1]) for each in asked], versions)
-    modules = {name: (since, came) for name, since, came, *_ in came_or_went}
+    modules = {name: [since, int(came), *first] for name, since, came, *first in came_or_went}
     have = repaired(asked)
     gone, new = [], []
     for name, since, came, *first in changed([set(each) for each in have], versions):
@@ -250,7 +253,7 @@ def content(asked):
         "newest": versions[-1],
         "gone": grouped(gone),
         "new": grouped(new),
-        "modules": {name: [since, int(came)] for name, (since, came) in modules.items()},
+        "modules": modules,
         "parameters": parameters(have, versions),
     }
 
