@@ -4,8 +4,10 @@ It is given copies of the built pages with the names of sections at their headin
 for them, and below its title the words by which readers look for a page: `search` of its head. It
 is made again only where a page has changed.
 
-Beside it stands a list of what Pagefind does not know: the words of titles, headings and heads of
-pages, for words that are misspelt, and the names in rows of tables that have an address.
+Pagefind answers with pages that have all words. Which of all pages comes first is said by a list
+beside its index: what each word says of a page. The list also has the words of titles, headings
+and heads of pages, for words that are misspelt, and the names in rows of tables that have an
+address.
 """
 
 import html
@@ -23,6 +25,7 @@ from sphinx.errors import ExtensionError
 
 from executed.book import book_of
 
+from . import page_weights
 from .asset_bundle import is_behind
 from .options import LightOptions
 
@@ -102,25 +105,29 @@ def searched(text: str, words: str = "") -> str:
         if (section := heading.parent) and (name := section.attributes.get("id")):
             heading.attrs["id"] = name
             del section.attrs["id"]
-    title, said = tree.css_first(f"{ROOT} h1"), tree.css_first('meta[name="description"]')
-    text = tree.html or ""
+    title, text = tree.css_first(f"{ROOT} h1"), tree.html or ""
     if not words or title is None:
         return text
-    about = said.attributes["content"] if said else ""
-    below = WORDS.format(html.escape(about or ""), html.escape(words))
+    below = WORDS.format(html.escape(page_weights.about(tree)), html.escape(words))
     return text.replace(title.html or "", f"{title.html}{below}", 1)
 
 
 def listed(texts: dict[str, str]) -> dict[str, object]:
-    """Return the words of headings and heads, and {name: row} of pages as they are searched.
+    """Return what is known of pages as they are searched, beside Pagefind.
 
-    A row is its address, its title, and whether no code of its last column has that name.
+    These are the pages, [address, title, what it is about, the words of its head]; the weights of
+    stems; the words of headings and heads; and {name: row}. A row is its address, its title, and
+    whether no code of its last column has that name.
     """
     words: set[str] = set()
+    pages: list[list[str]] = []
     rows: dict[str, tuple[str, str, bool]] = {}
     columns: list[tuple[int, str, tuple[str, str, bool]]] = []
     for uri, text in texts.items():
         tree = LexborHTMLParser(text)
+        head, title = tree.css_first(page_weights.WORDS), tree.css_first(f"{ROOT} h1")
+        named = title.text().strip().removesuffix("#").strip() if title else uri
+        pages.append([uri, named, page_weights.about(tree), head.text() if head else ""])
         for node in tree.css(f"{ROOT} :is(h1, h2, h3), {ROOT} [data-pagefind-weight]"):
             words.update(WORD.findall(node.text().lower()))
         for row in tree.css(f"{ROOT} tbody[id]"):
@@ -135,7 +142,9 @@ def listed(texts: dict[str, str]) -> dict[str, object]:
     # The first column's names before those of others.
     for _, name, found in sorted(columns, key=lambda each: each[0]):
         rows.setdefault(name, found)
-    return {"words": sorted(words), "rows": rows}
+    parts = (page_weights.parts_of(text, ROOT, SKIPPED) for text in texts.values())
+    weights = page_weights.weights(parts)
+    return {"pages": pages, "weights": weights, "words": sorted(words), "rows": rows}
 
 
 def setup(app: Sphinx) -> None:

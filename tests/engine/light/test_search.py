@@ -7,7 +7,7 @@ import pytest
 from sphinx.errors import ExtensionError
 
 from executed.options import Options
-from light import search
+from light import page_weights, search
 
 ENTRY = json.dumps({"languages": {"en": {"page_count": 1}}})
 
@@ -76,6 +76,51 @@ def test_rows_are_listed_by_what_their_code_calls_and_headings_by_their_words():
         "masked_fill": ("a/table.html#torch-fill", "Fill", True),
         "where": ("a/table.html#torch-where", "Choose", False),
     }
+
+
+PAGE = """<html><head><meta name="description" content="{}"></head><body><article><h1>{}
+<a class="headerlink">#</a></h1><h2>{}</h2><p>{}</p><pre>x = 1</pre></article></body></html>"""
+
+
+def weighed(stem, **pages):
+    """Return {page: weight of a stem}."""
+    listed = search.listed({name: PAGE.format(*parts) for name, parts in pages.items()})
+    names, given = [name for name, *_ in listed["pages"]], listed["weights"].get(stem, [])
+    return {names[given[i]]: given[i + 1] for i in range(0, len(given), 2)}
+
+
+def test_a_word_weighs_most_in_a_title_then_in_what_a_page_is_about_then_in_its_text():
+    pages = {
+        "title": ("", "Scatter", "Two", "words"),
+        "heading": ("", "One", "Scatter", "words"),
+        "about": ("scatter", "One", "Two", "words"),
+        "text": ("", "One", "Two", "scatter words"),
+        **{f"other{n}": ("", "One", "Two", "words") for n in range(40)},
+    }
+    found = weighed("scatter", **pages)
+    assert [*sorted(found, key=found.get, reverse=True)] == ["title", "heading", "about", "text"]
+
+
+def test_a_word_of_all_pages_tells_none_apart_and_a_rare_one_does():
+    pages = {f"page{n}": ("", "One", "Two", "words of all") for n in range(20)}
+    assert weighed("word", **pages) == {}
+    assert set(weighed("rare", **pages, rare=("", "One", "Two", "words, rarely"))) == {"rare"}
+
+
+def test_a_name_is_found_by_its_parts_and_a_verb_in_any_form():
+    assert page_weights.stems("Compiling block_until_ready") == [
+        *("compil", "block_until_readi", "block", "until", "readi")
+    ]
+    pages = {f"page{n}": ("", "One", "Two", "words") for n in range(9)}
+    found = weighed("compil", **pages, code=("", "How it was compiled", "Two", "words"))
+    assert set(found) == {"code"}
+
+
+def test_a_page_is_listed_with_what_its_head_says():
+    page = search.searched(PAGE.format("All of it.", "One", "Two", "words"), "first, other")
+    assert search.listed({"a.html": page})["pages"] == [
+        ["a.html", "One", "All of it.", "first, other"]
+    ]
 
 
 def test_an_index_that_is_not_whole_is_made_again_although_no_page_is_newer(site):

@@ -1,13 +1,14 @@
-// Search. Nothing of it is loaded before somebody searches. Over http Pagefind answers, section by
-// section, in the dialog and on the search page. Where a browser may not fetch, as in file://, and
+// Search. Nothing of it is loaded before somebody searches. Over http the weights of words say which
+// pages come first, and Pagefind finds their sections, in the dialog and on the search page. Where a browser may not fetch, as in file://, and
 // where the site has no index of Pagefind, Sphinx's own search answers on the search page.
 (() => {
   "use strict";
   const { element, load: script } = window.book;
   const root = document.documentElement.dataset.content_root;
   const SHOWN = { dialog: 6, page: 30 };
-  // With fewer results than that it is asked again without words that mean little: each must occur.
+  // Where fewer pages than that have all words, a row of a table may be meant.
   const FEW = 3;
+  // Words that mean little.
   const LITTLE = new Set(("a an and are as at be by can do does for from how i in into is it my of on "
     + "or should that the this to versus vs what when where which why will with you your").split(" "));
   let engine;
@@ -26,11 +27,11 @@
 
   const load = () => (engine ??= pagefind());
 
-  // What Pagefind does not know: words of headings, and names in rows of tables.
+  // What Pagefind does not know: what words say of pages, words of headings, names in rows of tables.
   let known;
   const lists = () => (known ??= fetch(new URL(`${root}pagefind/words.json`, location.href))
     .then((answer) => answer.json())
-    .catch(() => ({ words: [], rows: {} })));
+    .catch(() => ({ pages: [], weights: {}, words: [], rows: {} })));
 
   // How many letters must be typed otherwise: one more, one less, another one, or two exchanged.
   const distance = (one, other) => {
@@ -103,7 +104,7 @@
         .sort((one, other) => matched(other) - matched(one)).slice(0, 3);
       const inner = parts.map((part) => entry(part.title, part.url, quote(part.excerpt)));
       const about = meta.description
-        ? element("p", { textContent: meta.description }) : quote(excerpt);
+        ? element("p", { textContent: meta.description }) : quote(excerpt ?? "");
       return entry(meta.title, url, inner.length ? element("ul", {}, ...inner) : about);
     });
     items.unshift(...rows.map(({ title, url }) => entry(title, url)));
@@ -127,36 +128,63 @@
     next.focus();
   };
 
-  const results = async (index, words) => {
-    const ask = async (query) => (await index.search(query)).results;
-    const all = (await ask(words)).slice(0, SHOWN.page);
-    const told = telling(words);
-    const add = (more) => {
-      const had = new Set(all.map(({ id }) => id));
-      all.push(...more.filter(({ id }) => !had.has(id)));
-    };
-    // Far down among many may be the page that has just these words, or all of them that mean much.
-    add((await ask(`"${words}"`)).slice(0, FEW));
-    if (told.length) add((await ask(told.join(" "))).slice(0, all.length < FEW ? SHOWN.page : FEW));
-    if (all.length < FEW && told.length > 1) add((await ofAny(index, told)).slice(0, SHOWN.page));
-    return all;
-  };
-  // Pages with some of the words: rare words count for more.
-  const ofAny = async (index, words) => {
-    const found = new Map();
-    for (const word of words) {
-      const { results: pages } = await index.search(word);
-      for (const page of pages) {
-        const before = found.get(page.id) ?? { page, score: 0 };
-        found.set(page.id, { page, score: before.score + 1 / Math.log2(2 + pages.length) });
-      }
-    }
-    return [...found.values()].sort((a, b) => b.score - a.score).map(({ page }) => page);
-  };
   const telling = (words) => words.trim().split(/\s+/).filter((word) => !LITTLE.has(word.toLowerCase()));
 
+  // The stems of a text, as the weights of words were made.
+  const stems = async (text) => {
+    await script("_static/language_data.js");
+    const stemmer = new window.Stemmer();
+    const words = text.toLowerCase().match(/[a-z0-9]+(?:_[a-z0-9]+)*/g) ?? [];
+    const parts = words.filter((word) => word.includes("_")).flatMap((word) => word.split("_"));
+    return [...new Set([...words, ...parts].filter(Boolean).map((word) => stemmer.stemWord(word)))];
+  };
+
+  // The pages that say most of what is searched for: [address, title, what it is about], best first.
+  const best = async (asked) => {
+    const { pages, weights } = await lists();
+    const told = telling(asked);
+    const sums = pages.map(() => 0);
+    for (const stem of await stems((told.length ? told : [asked]).join(" "))) {
+      // Who still types has only the beginning of the last word.
+      const meant = Object.hasOwn(weights, stem) ? [stem] : Object.keys(weights).filter((each) => each.startsWith(stem));
+      const most = pages.map(() => 0);
+      for (const each of meant) {
+        for (let i = 0; i < weights[each].length; i += 2) {
+          most[weights[each][i]] = Math.max(most[weights[each][i]], weights[each][i + 1]);
+        }
+      }
+      most.forEach((weight, page) => { sums[page] += weight; });
+    }
+    const highest = Math.max(1, ...sums);
+    return pages
+      .map((page, number) => ({ page, score: sums[number] / highest + fitting(page, asked), found: sums[number] }))
+      .filter(({ found }) => found)
+      .sort((one, other) => other.score - one.score)
+      .map(({ page }) => page);
+  };
+
+  // What Pagefind has of pages that have all words, or all that mean much.
+  const sectioned = async (index, words) => {
+    const queries = [...new Set([words, telling(words).join(" ")].filter(Boolean))];
+    const found = await Promise.all(queries.map((query) => index.search(query)));
+    const each = new Map(found.flatMap(({ results }) => results.slice(0, SHOWN.page)).map((page) => [page.id, page]));
+    return Promise.all([...each.values()].map((page) => page.data()));
+  };
+
+  const results = async (index, words) => {
+    const [first, all] = await Promise.all([best(words), sectioned(index, words)]);
+    const known = new Map(all.map((page) => [new URL(page.url, location.href).pathname, page]));
+    const ranked = first.map(([url, title, description]) => {
+      const path = new URL(`${root}${url}`, location.href).pathname;
+      const page = known.get(path);
+      known.delete(path);
+      return page ?? { url: path, meta: { title, description }, sub_results: [] };
+    });
+    return { pages: [...ranked, ...known.values()].slice(0, SHOWN.page), few: all.length < FEW };
+  };
+
   // How well the title of a page, or one of the words at its head, says what is searched for.
-  const fitting = ({ meta: { title, words = "" } }, asked) => {
+  const fitting = ([, title, , words], asked) => {
     const phrases = [title, ...words.split(", ")].map((phrase) => phrase.toLowerCase());
     const parts = telling(asked.toLowerCase());
     if (!parts.length) return 0;
@@ -190,11 +218,9 @@
           return true;
         }
         const asked = (await Promise.all(words.split(/\s+/).map((word) => meant(found, word)))).join(" ");
-        const all = await results(found, asked);
-        const data = await Promise.all(all.map((result) => result.data()));
-        data.sort((one, other) => fitting(other, asked) - fitting(one, asked));
-        const rows = await rowOf(words, all.length < FEW);
-        if (input.value === words) show(place, inDialog ? data.slice(0, SHOWN.dialog) : data, words, rows);
+        const { pages, few } = await results(found, asked);
+        const rows = await rowOf(words, few);
+        if (input.value === words) show(place, inDialog ? pages.slice(0, SHOWN.dialog) : pages, words, rows);
         return true;
       };
       let waiting;
