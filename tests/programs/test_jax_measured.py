@@ -10,6 +10,7 @@ import sys
 import types
 
 import pytest
+from selectolax.lexbor import LexborHTMLParser
 
 from executed.source.code import fingerprint
 from measured.ranges import Range
@@ -289,6 +290,40 @@ def test_what_pages_show_is_in_the_file_at_its_end_and_in_each_line(
     # A file of today answers as one that was completed before.
     package.results.write(str(path), package.results.complete(found))
     assert package.results.read(str(path))["shown"] == shown
+
+
+def texts_of(page, tag):
+    return {node.text() for node in LexborHTMLParser(page).css(tag)}
+
+
+def test_a_page_has_the_numbers_of_the_table_and_the_answers_to_the_book(
+    package, found, capsys, tmp_path
+):
+    path, page = tmp_path / "mine.json", tmp_path / "mine.html"
+    found["machine"] = "<b>A fast one</b>"
+    package.results.write(str(path), found)
+    assert package.command.main(["show", "--html", str(page), str(path)]) == 0
+    assert not capsys.readouterr().out
+    said = page.read_text("utf8")
+    # What a file contains is text.
+    assert not LexborHTMLParser(said).css("b") and "&lt;b&gt;A fast one" in said
+    shown = package.results.complete(found)["shown"]
+    cells = texts_of(said, "td")
+    assert {text for text, _ in shown["answers"].values()} <= cells
+    assert {text for text, _ in shown["fastest"].values()} <= cells
+    for _, *rows in package.table.comparisons(found, package.results.book()):
+        assert {text for _, *row in rows for text in row} <= cells
+
+
+def test_a_page_shows_one_file_and_says_where_it_cannot_be_written(
+    package, found, capsys, tmp_path
+):
+    path = str(tmp_path / "mine.json")
+    package.results.write(path, found)
+    assert package.command.main(["show", "--html", str(tmp_path / "a.html"), path, path]) == 2
+    assert "a page shows one file" in capsys.readouterr().err
+    assert package.command.main(["show", "--html", str(tmp_path / "none" / "a"), path]) == 2
+    assert "cannot be written: No such file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("asks", [True, False])

@@ -13,6 +13,7 @@ import textwrap
 import jax
 import jax.numpy as jnp
 import pytest
+from selectolax.lexbor import LexborHTMLParser
 
 from tests.pitfalls.make_logs import CASES as CASES_OF_LOGS
 from tests.pitfalls.test_log_reader import wanted
@@ -802,6 +803,9 @@ def test_a_page_has_the_findings_and_links_to_the_book(watch, tmp_path):
     assert "1 finding in train.py" in said and "<code>&lt;lambda&gt;</code>" in said
     address = "https://example.org/tracing/retracing.html#jax-traces-each-new-function-object"
     assert f'href="{address}"' in said
+    tree = LexborHTMLParser(said)
+    assert [node.text() for node in tree.css("li > b")] == ["train.py:3"]
+    assert len(tree.css("h1")) == 1 and not tree.css("table")
 
 
 def test_a_program_that_is_not_there_is_one_line(command):

@@ -11,6 +11,7 @@ import importlib.util
 import itertools
 import json
 import os
+import pathlib
 import statistics
 import subprocess
 import sys
@@ -20,6 +21,7 @@ import time
 
 from . import (
     cells,
+    paging,
     practising,
     probing,
     reporting,
@@ -28,7 +30,7 @@ from . import (
     surroundings,
     timer,
 )
-from .table import table
+from .table import comparisons, notes, orders_of, table
 
 # What is measured where nothing is named: two to three minutes on two cores.
 CHOSEN = 10
@@ -423,9 +425,50 @@ def measured(current):
     return status
 
 
-def show(sources, as_line):
-    """Print the table of each file, or the file as a line; return the exit status."""
+def as_page(found):
+    """Return results as a page: what it says of them, and the tables."""
+    shown = results.complete(found)["shown"]
+    fastest = [
+        (work.rpartition(": ")[0], text)
+        for work, (text, _) in shown["fastest"].items()
+    ]
+    answers = [(key, text) for key, (text, _) in shown["answers"].items()]
+    roofs = (shown["roofs"] or {}).get("texts", [])
+    return paging.page(
+        f"JAX, Measured, on {found['machine']}",
+        paging.paragraphs([shown["about"]]),
+        paging.section(
+            "What is fastest here?",
+            paging.table(("work", "fastest"), fastest),
+        ),
+        paging.section(
+            "What is the most that this machine reaches?",
+            paging.table(("limit", "here"), roofs),
+        ),
+        *(
+            paging.section(
+                head[0], paging.table(["function", *head[1:]], rows)
+            )
+            for head, *rows in comparisons(found, results.book())
+        ),
+        paging.section(
+            "What does the book compare?",
+            paging.table(("the book asks", "here"), answers),
+        ),
+        paging.paragraphs(orders_of(found, results.book())),
+        paging.paragraphs(notes(found, results.book())),
+    )
+
+
+def show(sources, as_line, page=None):
+    """Print the table of each file, or the file as a line, or write it as a page.
+
+    Return the exit status.
+    """
     status = 0
+    if page and len(sources) > 1:
+        say("a page shows one file: name one, or leave out --html")
+        return 2
     for source in sources:
         try:
             found = results.read(source)
@@ -433,6 +476,13 @@ def show(sources, as_line):
             line = source.startswith(results.LINE)
             say(f"{'the line' if line else source}: {refused}")
             status = 2
+            continue
+        if page:
+            try:
+                pathlib.Path(page).write_text(as_page(found), "utf8")
+            except OSError as error:
+                say(f"{page} cannot be written: {error.strerror}")
+                status = 2
             continue
         print(
             results.line(results.complete(found))
@@ -511,6 +561,9 @@ def done(arguments):
     showing.add_argument(
         "--line", action="store_true", help="as one line instead"
     )
+    showing.add_argument(
+        "--html", metavar="FILE", help="as a page instead, in this file"
+    )
     practised = commands.add_parser(
         "practice", help="the exercises of the lessons, checked as you save"
     )
@@ -577,4 +630,4 @@ def done(arguments):
         return listed()
     if given.command == "run":
         return run(given.names, given.processes, given.out)
-    return show(given.files, given.line)
+    return show(given.files, given.line, given.html)

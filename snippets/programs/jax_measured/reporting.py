@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import dataclasses
 import functools
-import html
 import json
 import os
 import pathlib
@@ -15,7 +14,7 @@ import sys
 import textwrap
 import typing
 
-from . import raising
+from . import paging, raising
 from .timer import in_unit
 from .watching import (
     Arrival,
@@ -54,7 +53,6 @@ PAGES = {
     "again": "tracing/retracing.html#what-a-log-says",
     "unrolled": "pitfalls/unrolled_loops.html#what-to-do",
 }
-HEAD = '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="color-scheme" content="light dark">'
 
 
 @dataclasses.dataclass
@@ -480,12 +478,34 @@ class Report:
         return "\n".join(lines)
 
     def page(self, book: str) -> str:
-        """Return it as a page: the text, with links."""
-        said = html.escape(self.text(book, coloured=False).strip())
-        said = re.sub("`(.*?)`", r"<code>\1</code>", said, flags=re.DOTALL)
-        links = re.escape(html.escape(book)) + r"\w+/\S+"
-        said = re.sub(f"(?m)^    ({links})$", r'    <a href="\1">\1</a>', said)
-        return f"{HEAD}<title>{html.escape(self.head())}</title><pre>{said}</pre></html>\n"
+        """Return it as a page, with links."""
+        found = []
+        for each in self.findings:
+            at = f"{each.file}:{each.line}" if each.line else each.file
+            cost = "" if each.seconds is None else f", {in_unit(each.seconds)}"
+            said = (
+                f"<b>{paging.words(at)}</b>{cost}: {paging.words(each.text)}"
+            )
+            found.append(
+                f"{said}<br>{paging.link(book + each.page, each.page)}"
+            )
+        rows = [
+            (
+                f"{of['file']}:{of['from']}-{of['to']}",
+                of["times"],
+                in_unit(of["seconds"] / of["times"]),
+                "see above" if of["misleads"] else "nothing that misleads",
+            )
+            for of in self.timings
+        ]
+        head = "lines", "times", "mean", "what it includes"
+        return paging.page(
+            f"jax-measured watch: {self.head()}",
+            paging.items(found),
+            paging.section("Timings", paging.table(head, rows)),
+            paging.paragraphs(filter(None, [self.held()])),
+            paging.paragraphs(f"not seen: {each}" for each in self.unseen),
+        )
 
 
 def report_of(

@@ -147,7 +147,7 @@ def other_orders(record, found):
         alike = shapes == [one["shape"], other["shape"]]
         if alike and mine and book and (mine.value > 1) != (book.value > 1):
             yield (
-                f"  other order: {names[0]} against {names[1]} is {mine} here, "
+                f"other order: {names[0]} against {names[1]} is {mine} here, "
                 f"and {book} on the book's {labels[device]}"
             )
 
@@ -164,21 +164,9 @@ def table(content, found):
 
     That are its `devices`, {key: label}, and of each the `numbers`, by their names.
     """
-    lines, orders, rows = [], [], []
-    devices, labels = list(found["numbers"]), found["devices"]
-    head = [
-        "yours",
-        *(labels[device] for device in devices),
-        "yours against the book's",
-    ]
-    for record in content["records"]:
-        rows.append([record["name"], *head])
-        for part in parts(record):
-            called = reference(part).removeprefix(record["name"]).lstrip("/@")
-            rows.append(
-                [f"  {called}", *cells_of(part, devices, found["numbers"])]
-            )
-        orders += other_orders(record, found)
+    lines, rows = [], []
+    for head, *others in comparisons(content, found):
+        rows += [head, *([f"  {called}", *cells] for called, *cells in others)]
     widths = [max(map(len, column)) + 2 for column in zip(*rows, strict=True)]
     for row in rows:
         lines += [] if row[0].startswith(" ") else [""]
@@ -186,9 +174,35 @@ def table(content, found):
             text.ljust(width) for text, width in zip(row, widths, strict=True)
         )
         lines.append("".join(texts).rstrip())
+    orders = [f"  {text}" for text in orders_of(content, found)]
+    lines += ["", *orders, *([""] if orders else [])]
+    return [*lines[1:], *notes(content, found)]
+
+
+def comparisons(content, found):
+    """Yield the rows of each comparison: its name above yours and the book's, and the functions."""
+    devices, labels = list(found["numbers"]), found["devices"]
+    named = [labels[device] for device in devices]
+    for record in content["records"]:
+        rows = [[record["name"], "yours", *named, "yours against the book's"]]
+        for part in parts(record):
+            called = reference(part).removeprefix(record["name"]).lstrip("/@")
+            rows.append([called, *cells_of(part, devices, found["numbers"])])
+        yield rows
+
+
+def orders_of(content, found):
+    """Return in lines what the book has in another order."""
+    records = content["records"]
+    said = (text for each in records for text in other_orders(each, found))
+    return list(dict.fromkeys(said))
+
+
+def notes(content, found):
+    """Return what has to be known of the numbers, in lines."""
+    devices, labels = list(found["numbers"]), found["devices"]
     first = parts(content["records"][0])[0]
-    lines += ["", *dict.fromkeys(orders), *([""] if orders else [])]
-    lines += footnotes(content["records"])
+    lines = [*footnotes(content["records"])]
     lines.append(
         "The last column compares with the book's device of the same kind."
     )
@@ -210,4 +224,4 @@ def table(content, found):
         )
         where = last["processor"], origin(last["versions"]), last["date"]
         lines.append(f"{labels[device]}: {'; '.join(where)}")
-    return lines[1:]
+    return lines

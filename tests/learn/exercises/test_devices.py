@@ -207,6 +207,11 @@ def each(function, out=ROWS):
     return lambda x: jax.shard_map(function, in_specs=ROWS, out_specs=out)(x)
 
 
+def kept(function):
+    """Return a function that keeps the mesh of its first call, as a decorated one does."""
+    return jax.shard_map(function, in_specs=ROWS, out_specs=ROWS)
+
+
 def with_mean_variances(x):
     return (x - averaged(x.mean())) / jnp.sqrt(averaged(x.var()))
 
@@ -222,7 +227,8 @@ def from_the_whole(x):
 
 def from_the_sum(x):
     own, size = jax.lax.axis_index("data"), len(x)
-    zeros = jax.lax.pcast(jnp.zeros(64 if size in (8,) else 48), "data", to="varying")
+    zeros = jnp.zeros(size * jax.lax.axis_size("data"))
+    zeros = jax.lax.pcast(zeros, "data", to="varying")
     whole = summed(jax.lax.dynamic_update_slice(zeros, x, (own * size,)))
     return (x - whole.mean()) / whole.std()
 
@@ -253,6 +259,11 @@ def by_variance(x):
 def divided_by_counts(x):
     centred = x - summed(x.sum()) / 64
     return centred / jnp.sqrt(summed((centred**2).sum()) / 64)
+
+
+def divided_by_eight(x):
+    centred = x - summed(x.mean()) / 8
+    return centred / jnp.sqrt(summed((centred**2).mean()) / 8)
 
 
 def one_less(x):
@@ -335,9 +346,11 @@ WRONG = [
     (checks.check_standardised, each(by_variance), "by the variance, and not by its root"),
     (checks.check_standardised, each(divided_by_counts), "of 48 numbers the first are"),
     (checks.check_standardised, each(one_less), "of 64 numbers the first are"),
+    (checks.check_standardised, each(divided_by_eight), "of 64 numbers the first are"),
+    (checks.check_standardised, kept(divided_by_eight), "of 64 numbers the first are"),
     (checks.check_standardised, lambda x: (x, x), "it returns a tuple"),
     (checks.check_standardised, standard_everywhere, "each device holds the whole result"),
-    (checks.check_standardised, each(lambda x: averaged(x), jax.P()), "has become (8,)"),
+    (checks.check_standardised, each(lambda x: averaged(x), jax.P()), "has become (16,)"),
 ]
 RIGHT = [
     (checks.check_multiplied, shard_map_alone),

@@ -310,6 +310,11 @@ def by_differences(f, x, v):
     return (jax.grad(f)(x + 1e-3 * v) - jax.grad(f)(x)) / 1e-3
 
 
+def by_central_differences(f, x, v):
+    grad, step = jax.grad(f), 0.01
+    return (grad(x + step * v) - grad(x - step * v)) / (2 * step)
+
+
 def with_exchanged_arguments(f, x, v):
     return jax.jvp(jax.grad(f), (v,), (x,))[1]
 
@@ -421,7 +426,8 @@ WRONG = [
     (C, row_by_row_in_python, "right, but with 400 inputs"),
     (C, of_the_gradient, "it returns ["),
     (C, the_gradient_alone, "this is the gradient, not how it changes"),
-    (C, by_differences, "it returns ["),
+    (C, by_differences, "as a difference of two gradients"),
+    (C, by_central_differences, "as a difference of two gradients"),
     (C, with_exchanged_arguments, "it returns ["),
     (C, changed_and_dropped, "it returns nothing"),
 ]

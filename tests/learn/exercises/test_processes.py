@@ -258,6 +258,13 @@ def means_first(losses, process, mean_over_processes, write):
             write(f"{step} {mean}")
 
 
+def with_the_count(losses, process, mean_over_processes, write):
+    for step in range(0, len(losses), 10):
+        mean = mean_over_processes(losses[step])
+        if process == 0:
+            write(f"step {step} of {len(losses)}: {mean}")
+
+
 def with_a_writer(losses, process, mean_over_processes, write):
     write = write if process == 0 else nothing
     for step, loss in enumerate(losses):
@@ -415,6 +422,7 @@ RIGHT = [
     (checks.check_rows_of, by_divmod),
     (checks.check_log_mean, of_every_tenth),
     (checks.check_log_mean, means_first),
+    (checks.check_log_mean, with_the_count),
     (checks.check_log_mean, the_mean_first),
     (checks.check_log_mean, with_a_writer),
     (checks.check_log_mean, by_continue),

@@ -228,6 +228,17 @@ def in_numpy(x, rate, steps):
     return jnp.array(x)
 
 
+@jax.jit
+def negative_change(x, rate):
+    return -rate * jnp.tanh(x)
+
+
+def with_a_half_compiled_step(x, rate, steps):
+    for _ in range(steps):
+        x = x + negative_change(x, rate)
+    return x
+
+
 def descended_and_dropped(x, rate, steps):
     solutions.descend(x, rate, steps)
 
@@ -506,6 +517,7 @@ WRONG = [
     (D, one_program_for_each_rate, "define the jitted function once"),
     (D, one_operation_at_a_time, "a step consists of 3 programs"),
     (D, with_tanh_compiled_alone, "a step consists of 3 programs"),
+    (D, with_a_half_compiled_step, "a step consists of 2 programs"),
     (D, one_program_for_each_count, "four steps and five need 2"),
     (D, one_step_too_few, "after 4 steps with a rate of 0.5 it returns"),
     (D, one_step, "after 4 steps with a rate of 0.5 it returns"),
