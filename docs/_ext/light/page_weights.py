@@ -20,7 +20,7 @@ ABOUT, TEXT = "description", "text"
 COUNTS = {TITLE: 8.0, WORDS: 8.0, HEADINGS: 3.0, ABOUT: 2.0, TEXT: 0.5, CODE: 0.1}
 # How soon a word that comes again says no more, and how much less it says in a longer part.
 SOON, LONGER = 1.2, 0.5
-# Weights are kept in tenths. A word that weighs less tells pages hardly apart, and is left out.
+# Weights are kept in tenths. What weighs less tells pages hardly apart, and is left out.
 LEAST = 10
 WORD = re.compile(r"[a-z0-9]+(?:_[a-z0-9]+)*")
 _stem = snowballstemmer.stemmer("english").stemWord
@@ -55,7 +55,10 @@ def parts_of(page: str, root: str, skipped: Iterable[str]) -> dict[str, collecti
 
 
 def weights(pages: Iterable[Mapping[str, collections.Counter[str]]]) -> dict[str, list[int]]:
-    """Return {stem: [number of a page, weight, number of a page, weight, …]} of pages' parts."""
+    """Return {stem: [number of a page, weight, number of a page, weight, …]} of pages' parts.
+
+    A stem that tells no pages apart has an empty list.
+    """
     pages = list(pages)
     usual = {part: sum(page[part].total() for page in pages) / len(pages) for part in COUNTS}
     often = []
@@ -72,6 +75,5 @@ def weights(pages: Iterable[Mapping[str, collections.Counter[str]]]) -> dict[str
         for stem, count in times.items():
             rare = math.log(1 + (len(pages) - having[stem] + 0.5) / (having[stem] + 0.5))
             weight = round(10 * rare * count * (SOON + 1) / (count + SOON))
-            if weight >= LEAST:
-                found[stem] += [number, weight]
+            found[stem] += [number, weight] if weight >= LEAST else []
     return dict(sorted(found.items()))

@@ -104,6 +104,9 @@ def test_a_word_weighs_most_in_a_title_then_in_what_a_page_is_about_then_in_its_
 def test_a_word_of_all_pages_tells_none_apart_and_a_rare_one_does():
     pages = {f"page{n}": ("", "One", "Two", "words of all") for n in range(20)}
     assert weighed("word", **pages) == {}
+    # What is typed is this word all the same, and not the beginning of another.
+    listed = search.listed({name: PAGE.format(*parts) for name, parts in pages.items()})
+    assert listed["weights"]["word"] == []
     assert set(weighed("rare", **pages, rare=("", "One", "Two", "words, rarely"))) == {"rare"}
 
 

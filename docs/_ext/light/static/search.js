@@ -145,8 +145,9 @@
     const told = telling(asked);
     const sums = pages.map(() => 0);
     for (const stem of await stems((told.length ? told : [asked]).join(" "))) {
-      // Who still types has only the beginning of the last word.
-      const meant = Object.hasOwn(weights, stem) ? [stem] : Object.keys(weights).filter((each) => each.startsWith(stem));
+      // Who still types has only the beginning of a word.
+      const begun = (each) => stem.length > 2 && each.startsWith(stem);
+      const meant = Object.hasOwn(weights, stem) ? [stem] : Object.keys(weights).filter(begun);
       const most = pages.map(() => 0);
       for (const each of meant) {
         for (let i = 0; i < weights[each].length; i += 2) {
