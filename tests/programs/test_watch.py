@@ -804,7 +804,7 @@ def test_a_page_has_the_findings_and_links_to_the_book(watch, tmp_path):
     address = "https://example.org/tracing/retracing.html#jax-traces-each-new-function-object"
     assert f'href="{address}"' in said
     tree = LexborHTMLParser(said)
-    assert [node.text() for node in tree.css("li > b")] == ["train.py:3"]
+    assert [node.text() for node in tree.css("li > b")] == ["train.py:18"]
     assert len(tree.css("h1")) == 1 and not tree.css("table")
 
 

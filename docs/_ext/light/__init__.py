@@ -1,8 +1,8 @@
 """What a page loads: of the theme only what it uses, and an index to search.
 
 `asset_bundle` cuts the theme's files down, `sidebar` makes the list of pages once, `read_next` says
-at the end of a page where to go on, and `search` has Pagefind read the finished site. `options`
-says what is wanted.
+at the end of a page where to go on, and `search` has Pagefind read the finished site.
+`page_weights` says how much each word says of a page. `options` says what is wanted.
 """
 
 from typing import Any

@@ -10,8 +10,8 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 
-import snowballstemmer
 from selectolax.lexbor import LexborHTMLParser
+from sphinx.search.en import SearchEnglish
 
 # The parts of a page, by what selects them, and what a word counts for there. What no selector
 # takes is the text.
@@ -23,7 +23,8 @@ SOON, LONGER = 1.2, 0.5
 # Weights are kept in tenths. What weighs less tells pages hardly apart, and is left out.
 LEAST = 10
 WORD = re.compile(r"[a-z0-9]+(?:_[a-z0-9]+)*")
-_stem = snowballstemmer.stemmer("english").stemWord
+# The stems that Sphinx's script, which the page asks, returns as well.
+_stem = SearchEnglish({}).stem
 
 
 def stems(text: str) -> list[str]:

@@ -174,9 +174,11 @@ def require_standard(found, numbers, devices):
 
 
 def check_standardised(standardised):
-    """Raise AssertionError unless mean and variance are of the whole."""
-    # `jax.shard_map` keeps the mesh of its first call. On four devices,
-    # dividing by a number that was written for eight shows.
+    """Raise AssertionError unless mean and variance are of the whole.
+
+    `jax.shard_map` keeps the mesh of its first call. Unless this has been,
+    there are four devices, where a number written for eight shows.
+    """
     mesh, four = meshes()
     with contextlib.suppress(ValueError), jax.set_mesh(four):
         standardised(jax.device_put(jnp.arange(8.0), jax.P("data")))
