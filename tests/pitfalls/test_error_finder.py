@@ -352,6 +352,12 @@ def test_who_asks_for_what_is_gone_is_named(pasted):
             "ValueError: nobody has heard of it",
             "The last line of the traceback is in brax",
         ),
+        (
+            "RuntimeError: Unable to initialize backend 'cpu': [enforce fail at "
+            "external/xla++third_party_ext+gloo/gloo/transport/tcp/device.cc:99] rv == 0. -2 vs 0 "
+            "(set JAX_PLATFORMS='' to automatically choose an available backend)",
+            "to /etc/hosts: several processes",
+        ),
         ("ValueError: so. See https://docs.jax.dev/en/latest/201/gpu-memory.html.", "see memory."),
     ],
 )

@@ -190,9 +190,14 @@
     const parts = telling(asked.toLowerCase());
     if (!parts.length) return 0;
     const text = phrases.join(" ");
-    const has = (phrase) => parts.every((part) => phrase.includes(part));
-    if (phrases.includes(asked.trim().toLowerCase())) return 3;
-    return phrases.some(has) ? 2 : parts.filter((part) => text.includes(part)).length / parts.length;
+    // The words at the head of a page begin with what it is most about.
+    const among = (fits, least) => {
+      const place = phrases.findIndex(fits);
+      return place < 0 ? 0 : least + 1 / (1 + place);
+    };
+    return among((phrase) => phrase === asked.trim().toLowerCase(), 3)
+      || among((phrase) => parts.every((part) => phrase.includes(part)), 2)
+      || parts.filter((part) => text.includes(part)).length / parts.length;
   };
 
   document.addEventListener("DOMContentLoaded", () => {
