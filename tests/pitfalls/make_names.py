@@ -142,10 +142,29 @@ def grouped(rows):
     return dict(found)
 
 
+def turns(known, module):
+    """Yield [parameter, since, came, module, *first] of a function in versions that have it.
+
+    `known` are [(version, parameters)]. Of what came and went, `first` is the first with it.
+    """
+    now, came_in = set(known[-1][1]) if known else set(), {}
+    for (_, before), (version, after) in itertools.pairwise(known):
+        for names, others, came in ((before, after, 0), (after, before, 1)):
+            if any(each.startswith("**") for each in others):
+                continue
+            for each in names:
+                if each in others or each[0] in "*_":
+                    continue
+                if (each in now) == bool(came):
+                    yield [each, version, came, module, *came_in.get(each, ())]
+                elif came:
+                    came_in[each] = [version]
+
+
 def parameters(have, versions):
     """Return {name of a function: [[parameter, since, came, module, *first], …]}.
 
-    Of what came and went, `first` is the first version with it. Of a function that came, all parameters came that no function of its name had: one of another
+    Of a function that came, all parameters came that no function of its name had: one of another
     module may be called, or an earlier form of it.
     """
     found = collections.defaultdict(list)
@@ -164,19 +183,7 @@ def parameters(have, versions):
             found[name] += [
                 [each, since, 1, module] for each in given if each in left and each[0] not in "*_"
             ]
-        now, came_in = set(known[-1][1]) if known else set(), {}
-        for (_, before), (version, after) in itertools.pairwise(known):
-            for names, others, came in ((before, after, 0), (after, before, 1)):
-                if any(each.startswith("**") for each in others):
-                    continue
-                turned = [each for each in names if each not in others and each[0] not in "*_"]
-                found[name] += [
-                    [each, version, came, module, *([came_in[each]] if each in came_in else [])]
-                    for each in turned
-                    if (each in now) == bool(came)
-                ]
-                if came:
-                    came_in |= {each: version for each in turned if each not in now}
+        found[name] += turns(known, module)
     shortest = {}
     for name, rows in found.items():
         for row in rows:

@@ -73,8 +73,8 @@ def weights(pages: Iterable[Mapping[str, collections.Counter[str]]]) -> dict[str
     having = collections.Counter(stem for times in often for stem in times)
     found: dict[str, list[int]] = collections.defaultdict(list)
     for number, times in enumerate(often):
-        for stem, count in times.items():
+        for stem, of in times.items():
             rare = math.log(1 + (len(pages) - having[stem] + 0.5) / (having[stem] + 0.5))
-            weight = round(10 * rare * count * (SOON + 1) / (count + SOON))
+            weight = round(10 * rare * of * (SOON + 1) / (of + SOON))
             found[stem] += [number, weight] if weight >= LEAST else []
     return dict(sorted(found.items()))

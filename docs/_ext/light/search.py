@@ -126,8 +126,8 @@ def listed(texts: dict[str, str]) -> dict[str, object]:
     for uri, text in texts.items():
         tree = LexborHTMLParser(text)
         head, title = tree.css_first(page_weights.WORDS), tree.css_first(f"{ROOT} h1")
-        named = title.text().strip().removesuffix("#").strip() if title else uri
-        pages.append([uri, named, page_weights.about(tree), head.text() if head else ""])
+        called = title.text().strip().removesuffix("#").strip() if title else uri
+        pages.append([uri, called, page_weights.about(tree), head.text() if head else ""])
         for node in tree.css(f"{ROOT} :is(h1, h2, h3), {ROOT} [data-pagefind-weight]"):
             words.update(WORD.findall(node.text().lower()))
         for row in tree.css(f"{ROOT} tbody[id]"):
