@@ -429,7 +429,7 @@ def as_page(found):
     """Return results as a page: what it says of them, and the tables."""
     shown = results.complete(found)["shown"]
     fastest = [
-        (work.rpartition(": ")[0], text)
+        (*work.split(": ", 1), text)
         for work, (text, _) in shown["fastest"].items()
     ]
     answers = [(key, text) for key, (text, _) in shown["answers"].items()]
@@ -439,7 +439,7 @@ def as_page(found):
         paging.paragraphs([shown["about"]]),
         paging.section(
             "What is fastest here?",
-            paging.table(("work", "fastest"), fastest),
+            paging.table(("work", "measured as", "fastest"), fastest),
         ),
         paging.section(
             "What is the most that this machine reaches?",
