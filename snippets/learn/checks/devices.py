@@ -201,8 +201,12 @@ def check_standardised(standardised):
             "x is"
         )
         kinds = ("all-gather", "all-reduce", "all-to-all")
-        largest = max(n for kind in kinds for n in elements(text, kind))
-        assert largest < count, (
+        moved = [n for kind in kinds for n in elements(text, kind)]
+        assert moved, (
+            "right, but nothing is added up over the devices; use "
+            "`jax.lax.pmean` or `jax.lax.psum`"
+        )
+        assert max(moved) < count, (
             "each device gets the whole array; two numbers for each shard are "
             "enough"
         )

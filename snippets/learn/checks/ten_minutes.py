@@ -68,7 +68,12 @@ def check_update(update):
     others = [jnp.array(2.1), (jnp.array([1.3, -1.0]), jnp.ones((2, 3)))]
     halves = jax.tree.map(lambda p: p / 2, others)
     grads = jax.tree.map(jnp.array, others)
-    right = jax.tree.map(np.allclose, update(others, grads, 0.25, 1), halves)
+    found = update(others, grads, 0.25, 1)
+    assert jax.tree.structure(found) == jax.tree.structure(others), (
+        f"parameters that are a list of an array and a tuple become {found}; "
+        "`jax.tree.map` keeps lists and tuples as they are"
+    )
+    right = jax.tree.map(np.allclose, found, halves)
     assert all(jax.tree.leaves(right)), (
         "with another rate and another decay it is wrong; use both as they "
         "are passed"

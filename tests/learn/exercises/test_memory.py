@@ -446,6 +446,17 @@ def in_groups_of_one(kernels, x):
     return jnp.square(x).mean()
 
 
+@jax.jit
+def with_gradients_in_bfloat16(params, batch, rate):
+    def loss(low):
+        x, y = batch
+        found = jnp.bfloat16(x) @ low["kernel"] + low["bias"]
+        return jnp.mean((jnp.float32(found) - y) ** 2)
+
+    grads = jax.grad(loss)(jax.tree.map(jnp.bfloat16, params))
+    return jax.tree.map(lambda p, g: p - rate * g, params, grads)
+
+
 WRONG = [
     (checks.check_low_matmul, exercises.low_matmul, "convert both x and the kernel"),
     (checks.check_low_matmul, left_in_bfloat16, "convert the product back"),
@@ -525,6 +536,7 @@ RIGHT = [
     (checks.check_rms_norm, by_linalg),
     (checks.check_rms_norm, promoted),
     (checks.check_mixed_step, bias_in_float32),
+    (checks.check_mixed_step, with_gradients_in_bfloat16),
     (checks.check_mixed_step, jax.jit(promoted_by_the_labels)),
     (checks.check_mixed_step, by_optax),
     (checks.check_mixed_step, donated),
