@@ -128,7 +128,12 @@
     next.focus();
   };
 
-  const telling = (words) => words.trim().split(/\s+/).filter((word) => !LITTLE.has(word.toLowerCase()));
+  // The words that mean much, or all.
+  const telling = (words) => {
+    const all = words.trim().split(/\s+/);
+    const some = all.filter((word) => !LITTLE.has(word.toLowerCase()));
+    return some.length ? some : all;
+  };
 
   // The stems of a text, as the weights of words were made.
   const stems = async (text) => {
@@ -136,15 +141,14 @@
     const stemmer = new window.Stemmer();
     const words = text.toLowerCase().match(/[a-z0-9]+(?:_[a-z0-9]+)*/g) ?? [];
     const parts = words.filter((word) => word.includes("_")).flatMap((word) => word.split("_"));
-    return [...new Set([...words, ...parts].filter(Boolean).map((word) => stemmer.stemWord(word)))];
+    return [...new Set([...words, ...parts].map((word) => stemmer.stemWord(word)))];
   };
 
   // The pages that say most of what is searched for: [address, title, what it is about], best first.
   const best = async (asked) => {
     const { pages, weights } = await lists();
-    const told = telling(asked);
     const sums = pages.map(() => 0);
-    for (const stem of await stems((told.length ? told : [asked]).join(" "))) {
+    for (const stem of await stems(telling(asked).join(" "))) {
       // Who still types has only the beginning of a word.
       const begun = (each) => stem.length > 2 && each.startsWith(stem);
       const meant = Object.hasOwn(weights, stem) ? [stem] : Object.keys(weights).filter(begun);
@@ -166,10 +170,9 @@
 
   // What Pagefind has of pages that have all words, or all that mean much.
   const sectioned = async (index, words) => {
-    const queries = [...new Set([words, telling(words).join(" ")].filter(Boolean))];
-    const found = await Promise.all(queries.map((query) => index.search(query)));
-    const each = new Map(found.flatMap(({ results }) => results.slice(0, SHOWN.page)).map((page) => [page.id, page]));
-    return Promise.all([...each.values()].map((page) => page.data()));
+    const found = await Promise.all([words, telling(words).join(" ")].map((query) => index.search(query)));
+    const pages = found.flatMap(({ results }) => results.slice(0, SHOWN.page));
+    return Promise.all([...new Map(pages.map((page) => [page.id, page])).values()].map((page) => page.data()));
   };
 
   const results = async (index, words) => {
@@ -188,7 +191,6 @@
   const fitting = ([, title, , words], asked) => {
     const phrases = [title, ...words.split(", ")].map((phrase) => phrase.toLowerCase());
     const parts = telling(asked.toLowerCase());
-    if (!parts.length) return 0;
     const text = phrases.join(" ");
     // The words at the head of a page begin with what it is most about.
     const among = (fits, least) => {
