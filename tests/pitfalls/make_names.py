@@ -244,8 +244,12 @@ def content(asked):
             kept = said.get(name, ("", ""))
             said[name] = (version or kept[0], told or kept[1])
     came_or_went = changed([set(each[1]) for each in asked], versions)
-    modules = {name: [since, int(came), *first] for name, since, came, *first in came_or_went}
     have = repaired(asked)
+    # What was a name of the module above it before had not yet to come.
+    modules = {
+        name: [since, int(came), *(first if name not in have[0] else ())]
+        for name, since, came, *first in came_or_went
+    }
     gone, new = [], []
     for name, since, came, *first in changed([set(each) for each in have], versions):
         if came and name.rpartition(".")[0] not in modules:

@@ -310,6 +310,17 @@ def test_a_tpu_that_is_taken_and_one_that_is_not_there_are_told_apart(pasted, be
         ("TypeError: clip() got an unexpected keyword argument 'a_max'", "clip()", "max=…"),
         ("TypeError: shard_map() got an unexpected keyword argument 'check_rep'", "clip()", "vma"),
         ("TypeError: make_mesh() got an unexpected keyword argument 'axis_shapes'", "clip()", "_s"),
+        ("ModuleNotFoundError: No module named 'jax.memory'", "jax.config", "came after JAX 0.4"),
+        (
+            "ModuleNotFoundError: No module named 'jax.lib.xla_client'",
+            "jax.config",
+            "client is gone",
+        ),
+        (
+            "TypeError: broadcast() got an unexpected keyword argument 'sharding'",
+            "clip()",
+            "JAX 0.4.38 has it, but JAX 0.4.31 and JAX 0.5.3 don't",
+        ),
     ],
 )
 def test_a_name_of_another_version_is_told_since_when_and_what_to_write(pasted, text, row, known):
