@@ -40,9 +40,13 @@ def about(page: LexborHTMLParser) -> str:
     return (said.attributes["content"] or "") if said else ""
 
 
-def parts_of(page: str, root: str, skipped: Iterable[str]) -> dict[str, collections.Counter[str]]:
-    """Return how often each stem stands in each part of a page as it is searched."""
-    tree = LexborHTMLParser(page)
+def parts_of(
+    tree: LexborHTMLParser, root: str, skipped: Iterable[str]
+) -> dict[str, collections.Counter[str]]:
+    """Return how often each stem stands in each part of a page as it is searched.
+
+    Each part is taken out of the page once its stems are counted.
+    """
     for node in tree.css(", ".join(skipped)):
         node.decompose()
     found = {ABOUT: collections.Counter(stems(about(tree)))}

@@ -121,6 +121,7 @@ def listed(texts: dict[str, str]) -> dict[str, object]:
     """
     words: set[str] = set()
     pages: list[list[str]] = []
+    parts = []
     rows: dict[str, tuple[str, str, bool]] = {}
     columns: list[tuple[int, str, tuple[str, str, bool]]] = []
     for uri, text in texts.items():
@@ -139,10 +140,10 @@ def listed(texts: dict[str, str]) -> dict[str, object]:
                     about = title.text(deep=False).strip() if title else name
                     found = f"{uri}#{row.attributes['id']}", about, name not in named[-1]
                     columns.append((column, name, found))
+        parts.append(page_weights.parts_of(tree, ROOT, SKIPPED))
     # The first column's names before those of others.
     for _, name, found in sorted(columns, key=lambda each: each[0]):
         rows.setdefault(name, found)
-    parts = (page_weights.parts_of(text, ROOT, SKIPPED) for text in texts.values())
     weights = page_weights.weights(parts)
     return {"pages": pages, "weights": weights, "words": sorted(words), "rows": rows}
 

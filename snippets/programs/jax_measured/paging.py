@@ -18,7 +18,7 @@ STYLE = """
 body { font: 1rem/1.6 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem; }
 h1 { font-size: 1.6rem; line-height: 1.3; }
 h2 { font-size: 1.2rem; margin-top: 2rem; }
-a, h1 b { color: var(--blue); }
+a { color: var(--blue); }
 code { background: var(--soft); border-radius: 0.2rem; padding: 0.1rem 0.25rem; }
 div { overflow-x: auto; }
 table { border-collapse: collapse; }

@@ -66,6 +66,11 @@ class Finding:
     seconds: float | None
     page: str
 
+    @property
+    def at(self) -> str:
+        """Its file and line; the file alone for what is the whole program's."""
+        return f"{self.file}:{self.line}" if self.line else self.file
+
 
 def finding(
     kind: str, at: Place | None, text: str, seconds=None, page=None
@@ -452,6 +457,18 @@ class Report:
         text = f"arrays took {size(self.memory['bytes'])} at most"
         return f"{text}: {said}" if said else text
 
+    def rows(self) -> list[tuple[str, int, str, str]]:
+        """Return of each timing its lines, how often, its mean, and what is to be said of it."""
+        return [
+            (
+                f"{of['file']}:{of['from']}-{of['to']}",
+                of["times"],
+                in_unit(of["seconds"] / of["times"]),
+                "see above" if of["misleads"] else "nothing that misleads",
+            )
+            for of in self.timings
+        ]
+
     def text(self, book: str, coloured: bool) -> str:
         """Return it for a terminal."""
         bold, dim, end = (
@@ -461,15 +478,11 @@ class Report:
         for each in self.findings:
             cost = each.seconds
             spent = "" if cost is None else f" [{in_unit(cost)}]"
-            at = f"{each.file}:{each.line}" if each.line else each.file
-            said = textwrap.fill(f"{at}{spent} {each.text}", **WRAPPED)
-            lines.append(said.replace(at, f"{bold}{at}{end}", 1))
+            said = textwrap.fill(f"{each.at}{spent} {each.text}", **WRAPPED)
+            lines.append(said.replace(each.at, f"{bold}{each.at}{end}", 1))
             lines.append(f"    {dim}{book}{each.page}{end}")
-        for of in self.timings[:MOST]:
-            number = f"{of['times']} × " if of["times"] > 1 else ""
-            mean = in_unit(of["seconds"] / of["times"])
-            right = "see above" if of["misleads"] else "nothing that misleads"
-            at = f"{of['file']}:{of['from']}-{of['to']}"
+        for at, times, mean, right in self.rows()[:MOST]:
+            number = f"{times} × " if times > 1 else ""
             lines.append(f"timing {at}: {number}{mean}, {right}")
         if len(self.timings) > MOST:
             lines.append(f"{len(self.timings) - MOST} more timings: --json")
@@ -481,28 +494,17 @@ class Report:
         """Return it as a page, with links."""
         found = []
         for each in self.findings:
-            at = f"{each.file}:{each.line}" if each.line else each.file
             cost = "" if each.seconds is None else f", {in_unit(each.seconds)}"
-            said = (
-                f"<b>{paging.words(at)}</b>{cost}: {paging.words(each.text)}"
-            )
+            at, text = paging.words(each.at), paging.words(each.text)
+            said = f"<b>{at}</b>{cost}: {text}"
             found.append(
                 f"{said}<br>{paging.link(book + each.page, each.page)}"
             )
-        rows = [
-            (
-                f"{of['file']}:{of['from']}-{of['to']}",
-                of["times"],
-                in_unit(of["seconds"] / of["times"]),
-                "see above" if of["misleads"] else "nothing that misleads",
-            )
-            for of in self.timings
-        ]
         head = "lines", "times", "mean", "what it includes"
         return paging.page(
             f"jax-measured watch: {self.head()}",
             paging.items(found),
-            paging.section("Timings", paging.table(head, rows)),
+            paging.section("Timings", paging.table(head, self.rows())),
             paging.paragraphs(filter(None, [self.held()])),
             paging.paragraphs(f"not seen: {each}" for each in self.unseen),
         )
