@@ -30,19 +30,14 @@ PLAIN = "python"
 logger = logging.getLogger(__name__)
 
 
-def all_records(book: Book) -> list[dict[str, Any]]:
-    """Return the records of the whole book, in the order of pages and cells."""
-    concluded: Mapping[str, PageMeasurements] = book.concluded(NAME)
-    return [record for page in concluded.values() for record in page.records]
-
-
 def measurements(env: BuildEnvironment) -> list[Measurement]:
     """Return the measurements of the whole book, in the order of pages and cells."""
     return book_of(env).once(_measurements)
 
 
 def _measurements(book: Book) -> list[Measurement]:
-    return [Measurement.from_plain(record) for record in all_records(book)]
+    concluded: Mapping[str, PageMeasurements] = book.concluded(NAME)
+    return [measurement for page in concluded.values() for measurement in page.measurements]
 
 
 def matching(env: BuildEnvironment, patterns: Iterable[str]) -> list[Measurement]:
@@ -112,7 +107,7 @@ class SayPreview(SphinxPostTransform):
         book = book_of(self.env)
         page = book.pages.get(self.env.docname)
         concluded: PageMeasurements | None = page.outcome.concluded(NAME) if page else None
-        if concluded and any(each.get("earlier") is Earlier.LOOK for each in concluded.records):
+        if concluded and any(each.earlier is Earlier.LOOK for each in concluded.measurements):
             add_notice(self.document, PREVIEW)
 
 
@@ -120,8 +115,8 @@ def publish(app: Sphinx, exception: Exception | None) -> None:
     """Write all records of the book to `measurements.json` in the built site, one on a line."""
     if exception or app.builder.format != "html":
         return
-    book = book_of(app.env)
-    lines = [json.dumps(each, sort_keys=True, ensure_ascii=False) for each in all_records(book)]
+    records = (measurement.plain() for measurement in measurements(app.env))
+    lines = [json.dumps(each, sort_keys=True, ensure_ascii=False) for each in records]
     text = "[\n" + ",\n".join(lines) + "\n]\n"
     pathlib.Path(app.outdir, "measurements.json").write_text(text, "utf8")
 

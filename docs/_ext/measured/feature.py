@@ -23,20 +23,20 @@ from .options import MeasuredOptions
 from .processes import MeasurementKind
 from .recording import Processes
 from .rooflines import Costs
-from .schema import Earlier, Measurement, Schema, SchemaError, reference, single
+from .schema import Earlier, Measurement, Schema, SchemaError, single
 
 NAME = "measured"
 
 
 @dataclasses.dataclass(frozen=True)
 class PageMeasurements:
-    """What a page measured: records, and name, framework and device of those of other code.
+    """What a page measured, and name, framework and device of what was measured of other code.
 
     `code` says of each measurement of the device of the build, by its reference, which slice of the
     page it measured, and `beside` which files of machines there were.
     """
 
-    records: tuple[dict[str, Any], ...] = ()
+    measurements: tuple[Measurement, ...] = ()
     outdated: tuple[tuple[str, str, str], ...] = ()
     code: Mapping[str, str] = dataclasses.field(default_factory=dict)
     beside: tuple[str, ...] = ()
@@ -95,7 +95,7 @@ class Measured(Feature):
         """Gather the measurements of all devices, with where they were made."""
         if self.kind is None:
             return Conclusion()
-        records: list[dict[str, Any]] = []
+        found: list[Measurement] = []
         outdated: list[tuple[str, str, str]] = []
         keys: dict[str, str] = {}
         failures = []
@@ -108,28 +108,29 @@ class Measured(Feature):
             if problem := self.kind.problem(record):
                 failures.append(Failure(cell.line, f"the cell displays {problem}"))
                 continue
-            measurements = single(record)
+            origin = {"page": taken.page.docname, "device": device}
+            measurements = [Measurement.from_plain(each | origin) for each in single(record)]
             if not outputs.kind_stands:
-                outdated += [(each["name"], each["framework"], device) for each in measurements]
+                outdated += [(each.name, each.framework, device) for each in measurements]
                 continue
             if result is taken.results[0]:
-                keys |= {reference(each): cell.key for each in measurements}
-            origin = {"page": taken.page.docname, "device": device}
-            if earlier := self._earlier(record, outputs, result.is_own(outputs)):
-                origin["earlier"] = earlier
-            records += (self._bounded(each | origin, Costs(arrays, {})) for each in measurements)
-        failures += [] if taken.failed or outdated else _unused(arrays, records)
-        if not records and not outdated and not failures:
+                keys |= {each.reference: cell.key for each in measurements}
+            earlier = self._earlier(record, outputs, result.is_own(outputs))
+            for each in measurements:
+                least = self._least(each, Costs(arrays, {}))
+                found.append(dataclasses.replace(each, earlier=earlier, least=least))
+        failures += [] if taken.failed or outdated else _unused(arrays, found)
+        if not found and not outdated and not failures:
             return Conclusion()
         cells = taken.page.cells
         deciding = self.kind.deciding(tuple(cell.source for cell in cells))
         slices = dict(zip((cell.key for cell in cells), deciding, strict=True))
         code = {name: slices[key] for name, key in keys.items()}
         return Conclusion(
-            PageMeasurements(tuple(records), tuple(outdated), code, self.beside),
+            PageMeasurements(tuple(found), tuple(outdated), code, self.beside),
             tuple(failures),
-            {each["device"]: _counted(records, each["device"]) for each in records},
-            {record["device"]: record["processor"] for record in reversed(records)},
+            {each.device: _counted(found, each.device) for each in found},
+            {each.device: each.processor for each in reversed(found)},
         )
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -160,12 +161,10 @@ class Measured(Feature):
             return Earlier.METHOD
         return Earlier.CODE if outputs.standing or outputs.lent else None
 
-    def _bounded(self, plain: dict[str, Any], costs: Costs) -> dict[str, Any]:
-        """Return a measurement with the least time that is possible, where that is known."""
-        measurement = Measurement.from_plain(plain)
+    def _least(self, measurement: Measurement, costs: Costs) -> float | None:
+        """Return the least seconds that a call can take, where that is known."""
         peaks = self.options.of(MeasuredOptions).peaks.get(measurement.device_kind or "")
-        least = costs.least(measurement, peaks) if peaks else None
-        return plain if least is None else plain | {"least": least}
+        return costs.least(measurement, peaks) if peaks else None
 
 
 FEATURE = Measured
@@ -185,15 +184,15 @@ def _displayed(
                         yield result, cell, cell_outputs, record
 
 
-def _unused(patterns: Iterable[str], records: Sequence[Mapping[str, Any]]) -> list[Failure]:
+def _unused(patterns: Iterable[str], measurements: Sequence[Measurement]) -> list[Failure]:
     """Return a failure for each pattern of the head that matches no measurement of its page."""
-    names = [record["name"] for record in records]
+    names = [measurement.name for measurement in measurements]
     unused = [pattern for pattern in patterns if names and not fnmatch.filter(names, pattern)]
     return [Failure(1, f"no measurement of the page matches '{HEAD}: {each}'") for each in unused]
 
 
-def _counted(records: Iterable[Mapping[str, Any]], device: str) -> str:
+def _counted(measurements: Iterable[Measurement], device: str) -> str:
     """Say in how many processes measurements were made on a device."""
-    counts = sorted({len(each["processes"]) for each in records if each["device"] == device})
+    counts = sorted({len(each.processes) for each in measurements if each.device == device})
     count = "–".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
     return f"{count} process{'es' * (count != '1')}"

@@ -8,7 +8,7 @@ import json
 import math
 import pathlib
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Self
 
 import fastjsonschema
@@ -105,11 +105,6 @@ def single(record: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [part | turns for part in parts(record)]
 
 
-def reference(record: Mapping[str, Any]) -> str:
-    """Return what pages call the measurement of a record, such as `selu/jit@jax`."""
-    return f"{record['name']}@{record['framework']}"
-
-
 def only(record: Mapping[str, Any], counts: Sequence[bool]) -> dict[str, Any]:
     """Return a record with those of its processes that count."""
     left = [
@@ -117,6 +112,12 @@ def only(record: Mapping[str, Any], counts: Sequence[bool]) -> dict[str, Any]:
         for part in parts(record)
     ]
     return {**record, "alternatives": left} if "alternatives" in record else left[0]
+
+
+def _values(record: "Process | Measurement", optional: Collection[str]) -> dict[str, Any]:
+    """Return the fields of a record by their names, but for optional ones that are empty."""
+    values = {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
+    return {name: value for name, value in values.items() if value or name not in optional}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,6 +144,10 @@ class Process:
         """Return what the record of a process says."""
         lists = {name: tuple(record.get(name) or ()) for name in ("latency", "throughput")}
         return cls(**{**record, **lists})
+
+    def plain(self) -> dict[str, Any]:
+        """Return its record."""
+        return _values(self, {"throughput", "dropped"})
 
     def number(self, clock: str) -> float | None:
         """Return the process' number by a clock, in seconds; None where it has none."""
@@ -176,10 +181,13 @@ class Earlier(enum.StrEnum):
 class Measurement:
     """A record that the schema allows, with the page that made it and the device it is of.
 
-    `comparison` is what it took turns in, if it did. `least` are the seconds that a call takes at
+    `form` is the version of its record. `comparison` is what it took turns in, if it did. `least`
+    are the seconds that a call takes at
     least by published peaks, where that is known.
     """
 
+    form: int
+    method: int
     name: str
     framework: str
     device_kind: str | None
@@ -210,7 +218,13 @@ class Measurement:
         values = {name: value for name, value in record.items() if name in names}
         values["shape"] = tuple(tuple(map(int, lengths)) for lengths in record["shape"])
         values["processes"] = tuple(map(Process.from_plain, record["processes"]))
-        return cls(**values)
+        return cls(form=record["version"], **values)
+
+    def plain(self) -> dict[str, Any]:
+        """Return its record, with its page, its device, and what else is known of it."""
+        values = _values(self, {"page", "device", "comparison", "earlier", "least"})
+        processes = [process.plain() for process in self.processes]
+        return values | {"version": values.pop("form"), "processes": processes}
 
     def of_processes(self, clock: str) -> tuple[float, ...]:
         """Return what each process measured by a clock, in seconds, of those that did."""
