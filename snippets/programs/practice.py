@@ -20,6 +20,11 @@ import jax
 
 TRACED = "/jax/core/compile/jaxpr_trace_duration"
 COMPILED = "/jax/core/compile/backend_compile_duration"
+KINDS = {
+    "ArrayImpl": "JAX array",
+    "DynamicJaxprTracer": "traced array",
+    "ndarray": "NumPy array",
+}
 # Debian's Python, and Colab with it, has the second.
 INSTALLED = re.compile(r"[\\/](site|dist)-packages[\\/]")
 # A process that joins another, runs a program with an answer, and writes what came out. It ends when
@@ -88,7 +93,7 @@ def _name(answer):
 
 
 def _first_line(error):
-    said = str(error).strip().split("\n")[0].removesuffix(".")
+    said = opening(error)
     # Its address is another one in each process.
     said = re.sub(
         r"<(?:function|PjitFunction of)? ?<?(\w+)[^>]* at 0x[0-9a-f]+>+",
@@ -112,6 +117,28 @@ def _place(error, answer):
         if code and frame.filename == code.co_filename and frame.line
     ]
     return f", at `{own[-1].line.strip()}`" if own else ""
+
+
+def opening(error):
+    """Return the first line of a message, and what follows a colon at the end of that line."""
+    first, *others = str(error).strip().split("\n")
+    for line in others:
+        if not (first.endswith(":") or line.lstrip().startswith("*")):
+            break
+        first = f"{first} {line.strip().removeprefix('* ')}"
+    return first.removesuffix(".")
+
+
+def kind_of(value):
+    """Return what a value is, in words: a list, a JAX array."""
+    name = type(value).__name__
+    name = KINDS.get(name, name)
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
+
+
+def form_of(tree):
+    """Return the structure of a pytree as a text with * for each leaf."""
+    return re.sub(r"^PyTreeDef\((.*)\)$", r"\1", str(jax.tree.structure(tree)))
 
 
 class Counts(typing.NamedTuple):

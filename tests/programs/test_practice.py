@@ -39,6 +39,10 @@ def broken(x):
         (lambda x: np.testing.assert_equal(x, 3), "it raises AssertionError: "),
         (lambda x: x + broken, "it raises TypeError: unsupported operand type(s)"),
         (lambda x: {}[broken], "it raises KeyError: `broken`"),
+        (
+            lambda x: jax.vmap(jnp.add)(jnp.ones(x), jnp.ones(3)),
+            "axes to be mapped: one axis had size 2: axis 0 of argument args of type float32[2];",
+        ),
     ],
 )
 def test_an_answer_is_judged_in_words(answer, said, capsys):
@@ -47,6 +51,26 @@ def test_an_answer_is_judged_in_words(answer, said, capsys):
     practice.judge(check_double, answer)
     printed = " ".join(capsys.readouterr().out.split())
     assert printed == ("Right." if problem is None else f"Not yet: {problem}")
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (jnp.ones(2), "a JAX array"),
+        (np.ones(2), "a NumPy array"),
+        ([1.0], "a list"),
+        (2, "an int"),
+    ],
+)
+def test_a_value_is_named_in_words(value, kind):
+    assert practice.kind_of(value) == kind
+    said = []
+    jax.jit(lambda x: said.append(practice.kind_of(x)))(1.0)
+    assert said == ["a traced array"]
+
+
+def test_a_pytree_is_shown_by_its_form():
+    assert practice.form_of({"w": 1, "layers": [2, (3,)]}) == "{'layers': [*, (*,)], 'w': *}"
 
 
 def test_what_has_no_body_is_to_be_written():

@@ -6,17 +6,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from snippets.programs.practice import equations_of
+from snippets.programs.practice import equations_of, kind_of
 
 
 def check_zero_last(zero_last):
     """Raise AssertionError unless the last element alone becomes 0."""
-    for n in (3, 1, 6):
-        x = 1.5 - jnp.arange(n) % 3
+    halves = [1.5 - jnp.arange(n) % 3 for n in (3, 1, 6)]
+    for x in [*halves, jnp.array([7, 5])]:
+        n = len(x)
         found = zero_last(x)
         assert found is not None, "it returns nothing; return the new array"
         assert isinstance(found, jax.Array), (
-            f"it returns a {type(found).__name__}, not a JAX array"
+            f"it returns {kind_of(found)}, not a JAX array"
         )
         assert not x.is_deleted(), (
             "the array that it was given is gone, and its caller may need "
@@ -37,6 +38,9 @@ def check_zero_last(zero_last):
         assert np.array_equal(found[:-1], x[:-1]), (
             f"from {x} it makes {found}; only the last element is to change"
         )
+        assert found.dtype == x.dtype, (
+            f"from an array of {x.dtype} it makes one of {found.dtype}"
+        )
 
 
 def check_mask_diagonal(mask_diagonal):
@@ -46,7 +50,7 @@ def check_mask_diagonal(mask_diagonal):
         masked = mask_diagonal(scores)
         assert masked is not None, "it returns nothing; return the new matrix"
         assert isinstance(masked, jax.Array), (
-            f"it returns a {type(masked).__name__}, not a JAX array"
+            f"it returns {kind_of(masked)}, not a JAX array"
         )
         assert not scores.is_deleted(), (
             "the matrix that it was given is gone, and its caller may need "

@@ -4,13 +4,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from snippets.programs.practice import kind_of
+
 
 def check_causal_mask(causal_mask):
     """Raise AssertionError unless a query sees its token and those before."""
     for length in (4, 1, 20):
         found = causal_mask(length)
         assert isinstance(found, np.ndarray | jax.Array), (
-            f"it returns a {type(found).__name__}; return an array"
+            f"it returns {kind_of(found)}; return an array"
         )
         assert found.shape == (length, length), (
             f"for {length} tokens it has the shape {found.shape}, not "
@@ -62,7 +64,7 @@ def attention_of(query, key, value, mask, scale=None, after=True, axis=-1):
 def require_array(found, shape):
     """Raise AssertionError unless it is an array of this shape."""
     assert isinstance(found, np.ndarray | jax.Array), (
-        f"it returns a {type(found).__name__}; return an array"
+        f"it returns {kind_of(found)}; return an array"
     )
     assert found.shape == shape, (
         f"it has the shape {found.shape}, and should have {shape}"
@@ -265,6 +267,10 @@ def check_is_causal(is_causal):
         "token's results is always 0": lambda x: jax.nn.standardize(every(x)),
         "with a layer norm and no mask; the norm removes what is added to all "
         "elements of a token": lambda x: every(jax.nn.standardize(x)),
+        "in which the first token sees a later one, by two elements whose "
+        "derivatives add up to 0": lambda x: x.at[0, :2].add(
+            x[-1, 0] * jnp.array([1, -1])
+        ),
     }
     for right, length, models in ((True, 3, causal), (False, 5, leaking)):
         x = jax.random.normal(jax.random.key(0), (length, 4))

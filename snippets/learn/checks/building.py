@@ -33,7 +33,13 @@ def plays(path="tiny_shakespeare.txt"):
     Where there is no such file, it is fetched from ADDRESS.
     """
     if not (path := pathlib.Path(path)).exists():
-        urllib.request.urlretrieve(ADDRESS, path)
+        try:
+            urllib.request.urlretrieve(ADDRESS, path)
+        except OSError as error:
+            raise AssertionError(
+                f"the check needs the plays in a file {path.name} here, and "
+                f"can't fetch them from {ADDRESS}: {error}"
+            ) from None
     text = path.read_text("utf8").encode("ascii", "replace")
     text = np.frombuffer(text, np.uint8).astype(np.int32)
     return np.split(text, [9 * len(text) // 10])

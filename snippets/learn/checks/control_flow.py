@@ -120,8 +120,9 @@ def check_smoothed(smoothed):
     )
     assert long < 3 * short, (
         f"the program has {short} lines for 20 steps and {long} for 200; "
-        "Python's loop runs while JAX traces, and leaves a copy of its body "
-        "for each step, where `jax.lax.scan` compiles it once"
+        "a loop of Python, which runs while JAX traces, leaves a copy of its "
+        "body for each step, and so does `unroll`; `jax.lax.scan` compiles "
+        "the body once"
     )
 
 

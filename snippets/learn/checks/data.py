@@ -3,6 +3,8 @@
 import jax
 import numpy as np
 
+from snippets.programs.practice import form_of, kind_of
+
 
 def check_collated(collated):
     """Raise AssertionError unless each leaf is an array of all examples."""
@@ -16,7 +18,7 @@ def check_collated(collated):
     ]
     batch = collated(examples)
     assert not isinstance(batch, (list, np.ndarray)), (
-        f"it returns a {type(batch).__name__}, and a batch is a dictionary "
+        f"it returns {kind_of(batch)}, and a batch is a dictionary "
         "like each example, with arrays of all of them"
     )
     paths = jax.tree_util.tree_flatten_with_path(examples[0])[0]
@@ -26,13 +28,13 @@ def check_collated(collated):
         "one array of it"
     )
     assert jax.tree.structure(batch) == jax.tree.structure(examples[0]), (
-        f"it returns the structure {jax.tree.structure(batch)}, and each "
-        f"example has {jax.tree.structure(examples[0])}"
+        f"it returns {form_of(batch)}, and each example is "
+        f"{form_of(examples[0])}"
     )
     for (path, leaf), found in zip(paths, jax.tree.leaves(batch), strict=True):
         place = jax.tree_util.keystr(path)
         assert isinstance(found, np.ndarray), (
-            f"{place} is a {type(found).__name__}; a loader, which may run in "
+            f"{place} is {kind_of(found)}; a loader, which may run in "
             "a worker process, gives arrays of NumPy"
         )
         assert found.shape == (3, *leaf.shape), (

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from snippets.programs.practice import counting, equations_of
+from snippets.programs.practice import counting, equations_of, kind_of
 
 
 def check_shares(shares):
@@ -124,7 +124,7 @@ def check_forward(forward):
         numbers.append(np.abs(values).max())
     y, largest = found
     assert isinstance(largest, jax.Array), (
-        f"the largest numbers are a {type(largest).__name__}, not an array; "
+        f"the largest numbers are {kind_of(largest)}, not an array; "
         "`jnp.stack` makes one of a list"
     )
     assert np.shape(largest) == (3,), (

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from snippets.programs.practice import mesh_of_eight
+from snippets.programs.practice import form_of, kind_of, mesh_of_eight
 
 
 def meshes():
@@ -24,8 +24,7 @@ def require_rows(name, found, numbers, mesh):
     `numbers` are its values, in NumPy; without axes, it is replicated.
     """
     assert isinstance(found, jax.Array), (
-        f"{name} is no array but {type(found).__name__}; an array is wanted, "
-        "sharded over devices"
+        f"{name} is {kind_of(found)}; an array is wanted, sharded over devices"
     )
     assert found.devices() == set(mesh.devices.flat), (
         f"{name} lies on {len(found.devices())} of the devices, and the mesh "
@@ -65,10 +64,10 @@ def check_place_batch(place_batch):
         for numbers in (dictionary, (images, [np.int32(5), np.ones(8)])):
             batch = jax.tree.map(jnp.array, numbers)
             placed = place_batch(mesh, batch)
-            structure = jax.tree.structure(batch)
-            assert jax.tree.structure(placed) == structure, (
-                f"the batch is {structure}, and what is returned is "
-                f"{jax.tree.structure(placed)}"
+            structures = jax.tree.structure(placed), jax.tree.structure(batch)
+            assert structures[0] == structures[1], (
+                f"the batch is {form_of(batch)}, and what is returned is "
+                f"{form_of(placed)}"
             )
             right = jax.tree.leaves(jax.tree.map(np.asarray, batch))
             paths = jax.tree.leaves_with_path(placed)
@@ -103,7 +102,7 @@ def check_multiplied(multiplied):
             )
             found = multiplied(*args)
             assert isinstance(found, jax.Array), (
-                f"it returns a {type(found).__name__}, and no array of JAX"
+                f"it returns {kind_of(found)}, and no array of JAX"
             )
             text = jax.jit(multiplied).lower(*args).compile().as_text()
         assert found.shape == (rows, 8), (
@@ -190,7 +189,7 @@ def check_standardised(standardised):
             found = standardised(x)
             text = jax.jit(standardised).lower(x).compile().as_text()
         assert isinstance(found, jax.Array), (
-            f"it returns a {type(found).__name__}, and no array of JAX"
+            f"it returns {kind_of(found)}, and no array of JAX"
         )
         assert found.shape == x.shape, (
             f"the shape {x.shape} has become {found.shape}"

@@ -102,6 +102,13 @@ def check_td_gradient(td_gradient):
             f"with a state of {state} and an error of {error}, it returns "
             f"{grad}, not {right}"
         )
+    try:
+        jax.jit(td_gradient)(params, state, reward, following, discount)
+    except jax.errors.ConcretizationTypeError:
+        raise AssertionError(
+            "right, but not under `jax.jit`, where `float` and `.item()` have "
+            "no number to return; stop the gradient at an array"
+        ) from None
 
 
 def check_curvature(curvature):

@@ -8,6 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from snippets.programs.practice import kind_of
+
 
 class Device:
     """A clock, a device, and a function that it computes.
@@ -163,10 +165,10 @@ def require_losses(device, returned, count, every):
         "after the last step"
     )
     assert isinstance(losses, list), (
-        f"a list of losses is wanted, and no {type(losses).__name__}"
+        f"a list of losses is wanted, and not {kind_of(losses)}"
     )
     assert all(isinstance(loss, float) for loss in losses), (
-        f"the losses are to be floats, not {type(losses[0]).__name__}"
+        "the losses are to be floats; `float` makes one of an array"
     )
     assert losses == [step + 1 for step in steps], (
         f"with `every` {every}, the losses of steps {steps} of {count} are "

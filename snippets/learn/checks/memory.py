@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from snippets.programs.practice import equations_of
+from snippets.programs.practice import equations_of, kind_of
 
 
 def assert_matmul_in_bfloat16(function, *args):
@@ -58,7 +58,7 @@ def check_rms_norm(rms_norm):
     x = jax.random.normal(keys[1], (48, 64)) * jnp.arange(1.0, 49)[:, None]
     found = rms_norm(scale, x)
     assert isinstance(found, jax.Array), (
-        f"it returns a {type(found).__name__}, not an array of JAX"
+        f"it returns {kind_of(found)}, not an array of JAX"
     )
     assert np.shape(found) == (48, 64), (
         f"for x (48, 64) it returns the shape {np.shape(found)}"

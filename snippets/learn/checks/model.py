@@ -8,11 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from snippets.programs.practice import kind_of
+
 
 def first_state(optimizer, params):
     """Return the first state of what is to be an optimizer."""
     assert hasattr(optimizer, "init"), (
-        f"it returns a {type(optimizer).__name__}, not an optimizer, which "
+        f"it returns {kind_of(optimizer)}, not an optimizer, which "
         "has `init` and `update`"
     )
     return optimizer.init(params)

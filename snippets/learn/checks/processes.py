@@ -71,6 +71,10 @@ def check_rows_of(rows_of):
             f"{of}{sizes} rows; all need equally many, or their arrays do not "
             "make one"
         )
+        assert sizes[0] <= count // processes, (
+            f"{of}each loads {sizes[0]}, and there are only "
+            f"{count // processes} for each"
+        )
         assert sizes[0] == count // processes, (
             f"{of}each loads {sizes[0]}, and could load {count // processes}; "
             "`stop` is the row after the last"

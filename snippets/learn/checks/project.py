@@ -4,6 +4,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from snippets.programs.practice import kind_of
+
 
 def check_likeliest(likeliest):
     """Raise AssertionError unless it is the best token of each row."""
@@ -142,7 +144,7 @@ def check_sample(sample):
         key = jax.random.key(seed)
         found = draw(key, logits, jnp.float32(temperature), top=top)
         assert isinstance(found, jax.Array), (
-            f"it returns {jax.tree.structure(found)}, and no array"
+            f"it returns {kind_of(found)}, not an array"
         )
         assert found.shape == (8000,), (
             f"it has the shape {found.shape}; a token for each row is wanted"
@@ -157,6 +159,11 @@ def check_sample(sample):
     assert tokens != [[0, 1], [0, 1]], (
         "it returns places among the likeliest, 0 and 1; the tokens at these "
         "places are wanted"
+    )
+    assert tokens != [[1], [2]], (
+        "with `top` 2 it always returns the likeliest token; draw one of the "
+        "two likeliest, and keep the second, whose logit is the smallest that "
+        "counts"
     )
     assert all(len(each) > 1 for each in tokens), (
         "it always returns the same token for the same logits; draw one, and "

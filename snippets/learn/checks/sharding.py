@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from snippets.programs.practice import mesh_of_eight
+from snippets.programs.practice import form_of, kind_of, mesh_of_eight
 
 
 def meshes():
@@ -18,11 +18,11 @@ def require_like(name, found, right):
     """Raise AssertionError unless pytrees agree, but for their layout."""
     structures = jax.tree.structure(found), jax.tree.structure(right)
     assert structures[0] == structures[1], (
-        f"{name} is {structures[0]}, where {structures[1]} is wanted"
+        f"{name} is {form_of(found)}, where {form_of(right)} is wanted"
     )
     for x, y in zip(*map(jax.tree.leaves, (found, right)), strict=True):
         assert isinstance(x, jax.Array), (
-            f"{name} has a leaf that is no array but {type(x).__name__}"
+            f"{name} has a leaf that is {kind_of(x)}"
         )
         assert (x.shape, x.dtype) == (y.shape, y.dtype), (
             f"{name} has an array {x.dtype}{[*x.shape]}, where "
@@ -84,8 +84,8 @@ def check_specs_of(specs_of):
         found, is_leaf=lambda x: not isinstance(x, dict | list)
     )
     assert structure == jax.tree.structure(params), (
-        f"a spec for each array of {jax.tree.structure(params)} is wanted, "
-        f"and it returns {found}"
+        f"a spec for each array of {form_of(params)} is wanted, and it "
+        f"returns {found}"
     )
     found = found["layers"][0]
     right = {
@@ -179,8 +179,8 @@ def check_gradient(gradient):
             "mean of the loss instead, inside of what is differentiated"
         )
         assert np.allclose(ratios, 1, rtol=1e-3), (
-            f"on {mesh.size} devices the gradient is {found}, not {right}: "
-            f"{np.array2string(ratios, precision=3)} times as large"
+            f"on {mesh.size} devices the gradients for w and b are "
+            f"{np.array2string(ratios, precision=3)} times as large as on one"
         )
 
 
@@ -202,7 +202,7 @@ def check_first_state(first_state):
         state = first_state(init, key, shardings)
     assert isinstance(state, tuple | list) and len(state) == 3, (
         "three pytrees are wanted, the parameters and two averages, and it "
-        f"returns {jax.tree.structure(state)}"
+        f"returns {form_of(state)}"
     )
     names = ("the parameters", "an average", "an average")
     for name, tree in zip(names, state, strict=True):

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from snippets.programs.practice import counting
+from snippets.programs.practice import counting, equations_of
 
 
 def check_best_after(best_after):
@@ -142,6 +142,23 @@ def trained(w, batches, rate, momentum):
     return w
 
 
+def largest(train, params, batches):
+    """Return how many matrix products are in the largest jitted program.
+
+    An answer that JAX can't trace, as one that prints losses, returns 0.
+    """
+    try:
+        program = jax.make_jaxpr(lambda w: train(w, batches, 0.1, 0.9))(params)
+    except TypeError:
+        return 0
+    jitted = (each for each in program.eqns if "jaxpr" in each.params)
+    names = (
+        [inner.primitive.name for inner in equations_of(each.params["jaxpr"])]
+        for each in jitted
+    )
+    return max((each.count("dot_general") for each in names), default=0)
+
+
 def check_train(train):
     """Raise AssertionError unless velocities last from step to step."""
     draw = np.random.default_rng(0).normal
@@ -194,4 +211,10 @@ def check_train(train):
         f"right, but three batches need {len(three.compilations)} "
         f"compilations and five {len(five.compilations)}; define the jitted "
         "step once, before the loop"
+    )
+    short, long = (largest(train, params, batches[:n]) for n in (3, 5))
+    assert short == long, (
+        f"right, but its program has {short} matrix products for three "
+        f"batches and {long} for five, because JAX traces the loop; jit the "
+        "step, and let the loop call it"
     )

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from snippets.programs.practice import equations_of
+from snippets.programs.practice import equations_of, kind_of
 
 
 def check_without(without):
@@ -23,7 +23,7 @@ def check_without(without):
             "don't donate it"
         )
         assert isinstance(found, jax.Array), (
-            f"it returns a {type(found).__name__}, not a JAX array"
+            f"it returns {kind_of(found)}, not a JAX array"
         )
         assert not np.array_equal(found, x), (
             "nothing has changed; `.at[...].set` returns a new array"

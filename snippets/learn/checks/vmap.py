@@ -101,6 +101,12 @@ def check_distances(distances):
         "the distance of a point to itself is nan: a difference of rounded "
         "squares can be below zero; square the differences"
     )
+    near = distances(jnp.array([[1000.0, 0]]), jnp.array([[1000.125, 0]]))
+    assert np.allclose(near, 0.125), (
+        f"of [1000, 0] and [1000.125, 0] it returns {near[0, 0]}, not 0.125; "
+        "squares of 1000 round the difference away, so subtract before you "
+        "square"
+    )
 
 
 def check_prefix_means(prefix_means):

@@ -79,6 +79,10 @@ def zeroed_by_where(x):
 
 
 def zeroed_by_joining(x):
+    return jnp.concatenate([x[:-1], jnp.zeros(1, x.dtype)])
+
+
+def zeroed_by_joining_a_float(x):
     return jnp.concatenate([x[:-1], jnp.zeros(1)])
 
 
@@ -400,7 +404,7 @@ WRONG = [
     (Z, last_out_of_bounds, "drops a write out of bounds"),
     (Z, last_with_zero_added, "has not changed"),
     (Z, last_unreturned, "it returns nothing"),
-    (Z, last_in_numpy, "it returns a ndarray"),
+    (Z, last_in_numpy, "it returns a NumPy array, not a JAX array"),
     (Z, first_zeroed, "whose last element is not 0"),
     (Z, third_zeroed, "has not changed"),
     (Z, one_in_the_last, "whose last element is not 0"),
@@ -411,9 +415,10 @@ WRONG = [
     (Z, last_alone, "the shape (), not (3,)"),
     (Z, zero_appended, "(4,), not (3,), the shape of `x`"),
     (Z, last_donated, "don't donate it"),
+    (Z, zeroed_by_joining_a_float, "from an array of int32 it makes one of float32"),
     (M, exercises.mask_diagonal, "the matrix has not changed"),
     (M, mask_rows, "numbers beside the diagonal have changed"),
-    (M, mask_in_numpy, "it returns a ndarray"),
+    (M, mask_in_numpy, "it returns a NumPy array, not a JAX array"),
     (M, mask_with_a_large_number, "where -inf is wanted"),
     (M, mask_three, "the diagonal is [-inf -inf -inf"),
     (M, mask_the_other_diagonal, "the diagonal is [ 0.1 -inf  0.1]"),

@@ -346,6 +346,10 @@ def without_absolute_values(model, x):
     return bool(jnp.allclose(jnp.triu(jax.jacrev(model)(x).sum(axis=(1, 3)), k=1), 0, atol=1e-5))
 
 
+def by_sums_of_derivatives(model, x):
+    return not jnp.triu(jax.jacrev(model)(x).sum(axis=(1, 3)), k=1).any()
+
+
 def for_each_token(model, x):
     return ~jnp.triu(depends(model, x), k=1).any(axis=1)
 
@@ -472,6 +476,7 @@ WRONG = [
     (CAUSAL, of_the_past, "it returns False for a model whose mask is causal"),
     (CAUSAL, of_themselves, "it returns False for a model whose mask is causal"),
     (CAUSAL, without_absolute_values, "the sum of a token's results is always 0"),
+    (CAUSAL, by_sums_of_derivatives, "whose derivatives add up to 0"),
     (CAUSAL, for_each_token, "where True or False is wanted"),
     (CAUSAL, inverted_answer, "it returns False for a model whose mask is causal"),
     (CAUSAL, with_gradient_of_a_sum, "it returns True for a model"),

@@ -1,6 +1,8 @@
 """Answers to the exercises of the five steps, wrong ones and right ones written otherwise."""
 
 import functools
+import urllib.error
+import urllib.request
 
 import jax
 import jax.numpy as jnp
@@ -708,6 +710,17 @@ def test_a_right_answer_written_otherwise_passes(check, answer, untrained):
 @pytest.mark.parametrize(("check", "answer"), TRAINED)
 def test_a_run_with_other_settings_passes(check, answer):
     assert problem_of(check, answer) is None
+
+
+def test_plays_that_cannot_be_fetched_are_named(monkeypatch, tmp_path):
+    def offline(address, path):
+        raise urllib.error.URLError("no route to host")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(urllib.request, "urlretrieve", offline)
+    said = problem_of(lambda answer: checks.plays(), solutions.bigram)
+    assert "needs the plays in a file tiny_shakespeare.txt" in said
+    assert "no route to host" in said
 
 
 def test_an_answer_without_a_gradient_is_told_so():

@@ -359,6 +359,18 @@ def by_a_gradient_along(f, x, v):
 
 
 Y, P = checks.check_gradient_for_y, checks.check_penalised_gradient
+
+
+def td_by_a_number(params, state, reward, next_state, discount):
+    target = float(reward + discount * (next_state @ params))
+    return jax.grad(lambda params: (state @ params - target) ** 2)(params)
+
+
+def td_by_an_item(params, state, reward, next_state, discount):
+    target = reward + discount * (next_state @ params).item()
+    return jax.grad(lambda params: (state @ params - target) ** 2)(params)
+
+
 T, C = checks.check_td_gradient, checks.check_curvature
 
 
@@ -412,6 +424,8 @@ WRONG = [
     (T, td_with_a_fixed_discount, "it returns [-4."),
     (T, td_without_reward, "it returns ["),
     (T, td_with_its_value, "where an array of shape (2,) is wanted"),
+    (T, td_by_a_number, "right, but not under `jax.jit`"),
+    (T, td_by_an_item, "right, but not under `jax.jit`"),
     (T, td_as_a_number, "where an array of shape (2,) is wanted"),
     (T, td_of_the_error, "it returns [1. 0.]"),
     (T, td_dropped, "it returns None"),

@@ -341,7 +341,7 @@ WRONG = [
         "it returns those of [4, 8]",
     ),
     (checks.check_train, read_as(floats, lambda number, every: number % 4 == 0), "`every` 3"),
-    (checks.check_train, read_as(list), "the losses are to be floats, not Loss"),
+    (checks.check_train, read_as(list), "the losses are to be floats; `float` makes one"),
     (checks.check_train, read_as(jnp.stack), "a list of losses is wanted"),
     (
         checks.check_train,

@@ -87,6 +87,10 @@ def with_the_shape(mesh, own):
     return jax.make_array_from_process_local_data(sharding, own, shape)
 
 
+def all_of_them(count, process, processes):
+    return process * count, (process + 1) * count
+
+
 def with_the_rest(count, process, processes):
     own = count // processes
     return process * own, count if process == processes - 1 else (process + 1) * own
@@ -367,7 +371,8 @@ WRONG = [
     (checks.check_global_rows, jax.jit(lambda mesh, own: own), "write it with `def`"),
     (checks.check_rows_of, exercises.rows_of, "write `rows_of`"),
     (checks.check_rows_of, with_the_rest, "[2, 2, 2, 4]"),
-    (checks.check_rows_of, rounded_up, "and could load 2"),
+    (checks.check_rows_of, rounded_up, "each loads 3, and there are only 2 for each"),
+    (checks.check_rows_of, all_of_them, "each loads 8, and there are only 2 for each"),
     (checks.check_rows_of, all_the_first, "some rows twice"),
     (checks.check_rows_of, backwards, "in the order of the processes"),
     (checks.check_rows_of, to_the_last, "`stop` is the row after the last"),

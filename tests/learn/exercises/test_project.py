@@ -208,6 +208,12 @@ def of_all(key, logits, temperature, top):
     return jax.random.categorical(key, logits / temperature)
 
 
+def above_the_last(key, logits, temperature, top):
+    last = jax.lax.top_k(logits, top)[0][:, -1:]
+    kept = jnp.where((logits > last) | (logits == logits.max(1, keepdims=True)), logits, -jnp.inf)
+    return jax.random.categorical(key, kept / temperature)
+
+
 def places(key, logits, temperature, top):
     return jax.random.categorical(key, jax.lax.top_k(logits, top)[0] / temperature)
 
@@ -356,12 +362,17 @@ WRONG = [
     (checks.check_masked_loss, without_gradient, "has no gradient"),
     (checks.check_masked_loss, logits_masked, "the loss is "),
     (checks.check_sample, exercises.sample, "write `sample`"),
-    (checks.check_sample, the_likeliest, "always returns the same token"),
+    (checks.check_sample, the_likeliest, "it always returns the likeliest token"),
+    (checks.check_sample, above_the_last, "keep the second, whose logit is the smallest"),
     (checks.check_sample, of_all, "with `top` 2 the rows of two kinds draw [[0, 1, 2, 3]"),
     (checks.check_sample, places, "places among the likeliest"),
     (checks.check_sample, drawn(jnp.take), "rows with other logits draw the same tokens"),
     (checks.check_sample, drawn(lambda tokens, place: tokens[0, place]), "rows with other logits"),
-    (checks.check_sample, drawn(lambda tokens, place: tokens[:, 0]), "always returns the same"),
+    (
+        checks.check_sample,
+        drawn(lambda tokens, place: tokens[:, 0]),
+        "always returns the likeliest",
+    ),
     (checks.check_sample, drawn(lambda tokens, place: tokens[:, place]), "it has the shape"),
     (checks.check_sample, scaled(lambda t: 1.0), "logits are divided by the temperature"),
     (checks.check_sample, scaled(lambda t: 1 / t), "logits are divided by the temperature"),
@@ -372,7 +383,7 @@ WRONG = [
     (checks.check_sample, least_likely, "with `top` 2 the rows of two kinds draw"),
     (checks.check_sample, always_two, "with `top` 3"),
     (checks.check_sample, with_a_column, "it has the shape (8000, 1)"),
-    (checks.check_sample, with_the_key, "and no array"),
+    (checks.check_sample, with_the_key, "it returns a tuple, not an array"),
     (checks.check_sample, drawn_as_floats, "tokens are integers, not float32"),
     (checks.check_sample, greedy_at_0, "it raises TracerBoolConversionError"),
     (checks.check_sample, in_a_list, "it raises TracerArrayConversionError"),

@@ -259,6 +259,11 @@ def trained_by(step, params, batches, rate, momentum):
     return params
 
 
+@jax.jit
+def in_one_program(params, batches, rate, momentum):
+    return trained_by(stepped, params, batches, rate, momentum)
+
+
 def with_donated_parameters(params, batches, rate, momentum):
     return trained_by(donating_step, params, batches, rate, momentum)
 
@@ -463,6 +468,7 @@ WRONG = [
     (T, trained, "keep `jax.jit`"),
     (T, with_a_gradient_compiled_alone, "keep `jax.jit` around all of it"),
     (T, with_a_step_for_each_batch, "define the jitted step once"),
+    (T, in_one_program, "has 6 matrix products for three batches and 10 for five"),
     (T, with_donated_parameters, "the parameters that it was given are gone"),
     (T, in_the_callers_dictionary, "it changes the dictionary"),
     (T, trained_and_dropped, "it returns nothing"),

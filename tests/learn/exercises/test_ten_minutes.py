@@ -298,7 +298,7 @@ WRONG = [
     (checks.check_without, says_nothing, "it returns nothing"),
     (checks.check_without, the_rest, "not [ 1.5  2.5  0.  -4. ]"),
     (checks.check_without, as_a_list, "it returns a list"),
-    (checks.check_without, by_numpy, "it returns a ndarray, not a JAX array"),
+    (checks.check_without, by_numpy, "it returns a NumPy array, not a JAX array"),
     (
         checks.check_without,
         the_third,
