@@ -17,8 +17,8 @@ release = (
     .get("project", {})
     .get("version", "")
 )
-# What the book can do, each an extension in a folder of docs/_ext; docs/engine.md says what each
-# is for.
+# What the book can do. Each name without "_" is a folder of docs/_ext, whose __init__.py says what
+# the extension is for. Features show their parts of a page in this order.
 extensions = [
     *("executed", "measured", "compiled", "errors", "predicted", "pictures", "exercised", "light"),
     *("published", "myst_nb", "sphinx_design", "sphinx_copybutton", "sphinx_reredirects"),
@@ -143,7 +143,7 @@ book_frameworks = {
         # OpenMP go ten times this number round a loop, and whoever is timed next has to wait.
         "environment": {"": {"GOMP_SPINCOUNT": "30000"}, "cpu": {"CUDA_VISIBLE_DEVICES": ""}},
         # Beside another page they would take its core.
-        "beside": {"GOMP_SPINCOUNT": "0"},
+        "in_parallel": {"GOMP_SPINCOUNT": "0"},
         # What the first gradient by torch.func imports, and the first call of what is compiled.
         "later": ["torch._inductor.compile_fx"],
         "colour": {"light": "#b3261e", "dark": "#ff9d94"},

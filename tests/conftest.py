@@ -42,7 +42,7 @@ WAITING = {}
 compiled, well = None, False
 # The order in which tests import frameworks is theirs.
 for framework in runpy.run_path(str(ROOT / "conf.py"))["book_frameworks"].values():
-    declared = framework.get("environment", {}).get("", {}) | framework.get("beside", {})
+    declared = framework.get("environment", {}).get("", {}) | framework.get("in_parallel", {})
     WAITING |= {name: value for name, value in declared.items() if name not in os.environ}
     for name in framework.get("before", ()):
         with contextlib.suppress(ImportError):

@@ -34,6 +34,7 @@ RUN = "import sys; from tests.mutants import run; run(*sys.argv[1:])"
 # Seconds for a page: a process that a mistake lets wait forever has noticed it.
 LIMIT = 1800
 FOUND = "found.json"
+BEGUN = "begun"
 
 
 def run(docname, *folders):
@@ -99,6 +100,7 @@ def execute(options, page, folder, known):
     from IPython.core.interactiveshell import InteractiveShell
 
     signal.alarm(LIMIT)
+    pathlib.Path(folder, BEGUN).touch()
     sources = [options.before, *(cell.source for cell in page.cells)]
     if numpy := sys.modules.get("numpy"):
         numpy.random.seed()
@@ -106,7 +108,7 @@ def execute(options, page, folder, known):
     work.mkdir()
     for name, text in page.files.items():
         pathlib.Path(work, f"{name}.py").write_text(text, "utf8")
-    for each in page.beside:
+    for each in page.named_files:
         pathlib.Path(work, each.name).symlink_to(each.resolve())
     os.environ["TMPDIR"], tempfile.tempdir = str(folder), None
     os.chdir(work)
@@ -145,6 +147,8 @@ def outputs(docname, changes):
         env = environment.parent_environment(Options.from_file()) | {"PYTHONPATH": paths}
         done = subprocess.run(words, cwd=ROOT, env=env, capture_output=True, text=True)
         found = [folder / FOUND for folder in folders]
+        if not all(pathlib.Path(folder, BEGUN).exists() for folder in folders):
+            raise SystemExit(f"{docname} cannot be read:\n{done.stderr[-2000:]}")
         # A process that the mistake ends has noticed it.
         return [
             json.loads(path.read_text("utf8"))

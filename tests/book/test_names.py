@@ -13,7 +13,7 @@ import sys
 import pytest
 
 from executed.source.code import bound_names, names_used
-from executed.source.expansion import HELPERS, UNSEEN
+from executed.source.expansion import HELPERS, HIDING_TAGS
 from executed.source.pages import read_page
 from tests.book import pages
 
@@ -57,7 +57,7 @@ def called(source):
 
 
 def is_seen(cell):
-    return UNSEEN.isdisjoint(cell.metadata.get("tags", ()))
+    return HIDING_TAGS.isdisjoint(cell.metadata.get("tags", ()))
 
 
 def unknown(page):

@@ -4,7 +4,7 @@ from executed.hooks import Feature
 
 
 class Compiled(Feature):
-    """Programs that pages show, of which the Markdown has the source alone."""
+    """Programs that pages show. The Markdown edition has only their source."""
 
     name = "compiled"
     not_in_markdown = (".compile-view details", ".compile-lit")

@@ -147,7 +147,7 @@ class Run:
 
 @dataclasses.dataclass(frozen=True)
 class Head:
-    """What every record says: of which function it is, and how it was made."""
+    """What every record says: its function, and how it was made."""
 
     form: Annotated[int, Rule(lambda value: value == FORM, str(FORM))]
     function: str

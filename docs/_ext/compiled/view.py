@@ -233,7 +233,7 @@ class ScaleDirective(CompiledDirective):
         return shown
 
     def facts(self, program: Program, record: Any) -> dict[str, Any]:
-        """Return what to show, of which runs, and what a chart is called."""
+        """Return the fields to show, the runs, and the title of a chart."""
         shown = self.checked(
             "way", self.options.get("show", "table"), ("source", "table", "overlap", *AXES)
         )

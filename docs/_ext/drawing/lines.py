@@ -22,7 +22,7 @@ CLOSE = 1.5
 
 
 class Point(NamedTuple):
-    """A number over another, with what is said where somebody points at it, and its range.
+    """A point: a number over another, with its range and the text shown on hover.
 
     Where points stand alone, the highest of a `name` has it beside it. `data` are attributes for
     scripts.

@@ -1,7 +1,7 @@
 """The list of declared errors; not how an error looks, which is `executed/tracebacks.py`.
 
 `outcomes` is what a page's errors came to; `version_files` keeps what other versions of a package
-gave, which `record_versions` records. `beside` shows it beside a cell, `listing` all of it, and
+gave, which `record_versions` records. `by_version` shows it below a cell, `listing` all of it, and
 `changed` what became another error. `answers` keeps the code that raises an error and the code
 that works, for who pastes the error.
 `feature` is what this adds to the core, and `options` has what conf.py says of versions.

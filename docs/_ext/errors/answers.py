@@ -13,7 +13,7 @@ from executed import files
 from executed.options import Options
 from executed.source.code import parsed
 
-from .beside import label, span
+from .by_version import label, span
 from .options import ErrorOptions
 from .outcomes import DeclaredError
 
@@ -53,8 +53,8 @@ def raising(declared: Iterable[DeclaredError], pages: Sequence[str], fix: str) -
     return shortened(best[0].code) if best else ""
 
 
-def said_by(same: Mapping[str, bool], options: Options) -> str:
-    """Say which recorded versions say a text, of those with which its cell ran: {name: whether}."""
+def versions_with(same: Mapping[str, bool], options: Options) -> str:
+    """Say which of the recorded versions that ran a cell give a text: {name: whether}."""
     recorded, name = options.of(ErrorOptions).versions.recorded, label(options)
     spans: dict[bool, list[str]] = {True: [], False: []}
     for says, group in itertools.groupby(same, same.__getitem__):

@@ -12,7 +12,7 @@ from executed.book import Book, book_of
 from executed.nodes import raw, table_node
 from executed.waiting import link, place
 
-from .beside import label
+from .by_version import label
 from .feature import NAME
 from .listing import all_errors, error_text, meaning
 from .options import ErrorOptions

@@ -11,7 +11,7 @@ from executed.run.outcome import Failure
 from executed.source.pages import Page
 from executed.store.states import Standing
 
-from .beside import beside
+from .by_version import with_versions
 from .outcomes import declared_errors
 from .version_files import OPTION, Versions, recorded_pages
 
@@ -45,7 +45,7 @@ class Errors(Feature):
     ) -> tuple[Sequence[list[Panel]], tuple[Failure, ...]]:
         """Add what other versions printed to the cells that ask for it."""
         texts = self.versions.texts(taken.page)
-        return beside(taken.page, panels, taken.results[0].outputs, texts, self.options), ()
+        return with_versions(taken.page, panels, taken.results[0].outputs, texts, self.options), ()
 
     def listed(self, pages: Sequence[Page]) -> dict[str, str]:
         """Say of each version how many texts of pages must be recorded again."""

@@ -32,7 +32,7 @@ from executed.source.snippets import SnippetError, chapter_of
 from executed.waiting import shows
 
 from . import answers
-from .beside import label, span
+from .by_version import label, span
 from .feature import NAME
 from .options import ErrorOptions
 from .outcomes import DeclaredError
@@ -55,7 +55,7 @@ class error_entry(nodes.section):
 
 
 class ErrorEntryDirective(SphinxDirective):
-    """A section on one error, which the build completes by what was printed."""
+    """A section on one error, to which the build adds the printed message."""
 
     required_arguments = 1
     final_argument_whitespace = True
@@ -131,7 +131,7 @@ def all_errors(env: BuildEnvironment) -> list[DeclaredError]:
 
 
 def matching_errors(entry: str, errors: Iterable[DeclaredError]) -> list[DeclaredError]:
-    """Return the declared errors that an entry stands for: by their type, and by what both say.
+    """Return the declared errors of an entry, matched by their types and messages.
 
     An entry has the words of one version. Where no error says them here, what other versions say
     counts.
@@ -220,7 +220,7 @@ class ShowErrors(SphinxPostTransform):
             name: meaning(text) == meaning(error.here or text)
             for name, text in error.versions.items()
         }
-        if said := answers.said_by(same, self.options):
+        if said := answers.versions_with(same, self.options):
             return said
         facts = self.book.pages[error.page].outcome.facts
         version = facts.versions.get(self.package, "") if facts else ""
@@ -235,9 +235,9 @@ class ShowErrors(SphinxPostTransform):
         return messages(shown, by)
 
     def _earlier(self, words: str) -> Iterator[tuple[str, str]]:
-        for begins, said_by in self.earlier.items():
+        for begins, texts in self.earlier.items():
             if words.startswith(begins):
-                yield from ((f"{self.label} {version}", text) for version, text in said_by.items())
+                yield from ((f"{self.label} {version}", text) for version, text in texts.items())
 
     def _shown(self, error: DeclaredError) -> Iterator[tuple[str, str]]:
         if error.here is not None and error.here.type:

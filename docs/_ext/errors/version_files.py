@@ -48,7 +48,7 @@ class _File:
 
 
 def recorded_cells(page: Page) -> dict[str, Cell]:
-    """Return the cells of a page of which texts are kept, by their lineages."""
+    """Return the cells of a page whose texts are kept, by their lineages."""
     codes = matching.lineages([cell.source for cell in page.cells])
     return {
         code: cell
@@ -58,14 +58,19 @@ def recorded_cells(page: Page) -> dict[str, Cell]:
 
 
 def recorded_pages(pages: Iterable[Page], options: Options) -> list[Page]:
-    """Return the pages of which something is kept, each up to the last cell of which it is."""
+    """Return the pages with kept texts, each up to the last cell that has one."""
     without = options.of(ErrorOptions).versions.without
     shortened = []
     for page in pages:
         keys = {cell.key for cell in recorded_cells(page).values()}
         last = max((n for n, cell in enumerate(page.cells) if cell.key in keys), default=None)
         named = any(fnmatch.fnmatchcase(page.docname, pattern) for pattern in without)
-        if last is not None and page.device in (None, "cpu") and not page.recorded and not named:
+        if (
+            last is not None
+            and page.device in (None, "cpu")
+            and not page.record_command
+            and not named
+        ):
             shortened.append(dataclasses.replace(page, cells=page.cells[: last + 1]))
     return shortened
 
@@ -126,7 +131,7 @@ class Versions:
         return len(recorded_cells(page).keys() - codes)
 
     def pages(self, name: str) -> set[str]:
-        """Return the pages of which a version has texts; raises files.Unusable."""
+        """Return the pages for which a version has texts; raises files.Unusable."""
         return set(self._file(name).pages)
 
     def write(

@@ -29,8 +29,8 @@ class Inputs:
     modules: the snippet modules that it reaches, with their digests.
     packages, environment: what its outputs depend on besides, where it was executed.
     device: the device whose outputs come first; benchmark: whether the page measures.
-    files: the digests of its recordings, and of files of features; beside: those of what of its
-        own folder its code names.
+    files: the digests of its recordings, and of files of features.
+    named_files: the digests of the files in its own folder that its code names.
     """
 
     modules: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -39,7 +39,7 @@ class Inputs:
     device: str = ""
     benchmark: bool = False
     files: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    beside: Mapping[pathlib.Path, str] = dataclasses.field(default_factory=dict)
+    named_files: Mapping[pathlib.Path, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -171,7 +171,7 @@ class Book:
         A page for the CPU is executed on the CPU of every machine.
         """
         here = page.device in (None, "cpu", self.options.device)
-        return here and not self.options.recorded and not page.recorded
+        return here and not self.options.recorded and not page.record_command
 
     def digests(self, docname: str) -> dict[str, str]:
         """Return the digests of what was recorded of a page, and of files of features."""

@@ -148,7 +148,7 @@ def _take(env: BuildEnvironment, page: Page, result: Result | None) -> None:
         device=home,
         benchmark=page.benchmark,
         files=digests,
-        beside=page.beside,
+        named_files=page.named_files,
     )
     first = results[0].outputs
     outcome = Outcome(
@@ -159,7 +159,7 @@ def _take(env: BuildEnvironment, page: Page, result: Result | None) -> None:
         recorded={r.device: r.recording.facts for r in results if r.recording},
         lent=results[0].lent,
         only=page.device is not None,
-        command=page.recorded,
+        command=page.record_command,
         brings=tuple(page.files),
         conclusions={name: c for name, c in conclusions.items() if c != Conclusion()},
     )

@@ -22,7 +22,7 @@ from .book import ShownPage, book_of
 from .frameworks import Framework, first_imports
 from .hooks import Feature
 from .markdown import markdown, say_once
-from .source.expansion import UNSEEN
+from .source.expansion import HIDING_TAGS
 
 # How notebooks hide the source of a cell: in Jupyter and VS Code, and on Colab.
 HIDDEN = {"jupyter": {"source_hidden": True}, "cellView": "form"}
@@ -152,7 +152,7 @@ def published(app: Sphinx, docname: str) -> str:
     return f"{base.rstrip('/')}/{app.builder.get_target_uri(docname)}" if base else ""
 
 
-def _kept(env: BuildEnvironment, docname: str) -> pathlib.Path:
+def _notebook_path(env: BuildEnvironment, docname: str) -> pathlib.Path:
     return pathlib.Path(env.doctreedir, "notebooks", f"{docname}.ipynb")
 
 
@@ -165,7 +165,7 @@ def keep(env: BuildEnvironment, docname: str, shown: ShownPage) -> None:
     for number, panels in shown.panels.items():
         cell = notebook.cells[number]
         cell.metadata.pop("helpers", None)
-        if UNSEEN.intersection(cell.metadata.get("tags", ())):
+        if HIDING_TAGS.intersection(cell.metadata.get("tags", ())):
             cell.metadata.update(copy.deepcopy(HIDDEN))
         cell["outputs"] = copy.deepcopy(panels[0].outputs or [])
         for output in cell.outputs:
@@ -173,7 +173,7 @@ def keep(env: BuildEnvironment, docname: str, shown: ShownPage) -> None:
                 output["execution_count"] = cell.execution_count
     for key in ("source_map", "scripts"):
         notebook.metadata.pop(key, None)
-    files.write(_kept(env, docname), nbformat.writes(notebook))
+    files.write(_notebook_path(env, docname), nbformat.writes(notebook))
 
 
 def add_notebook(
@@ -183,7 +183,7 @@ def add_notebook(
     book = book_of(app.env)
     if docname not in book.pages or app.builder.format != "html":
         return
-    path = _kept(app.env, docname)
+    path = _notebook_path(app.env, docname)
     if not path.is_file():
         return
     notebook = nbformat.read(path, as_version=4)

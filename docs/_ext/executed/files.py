@@ -1,4 +1,4 @@
-"""Files that may be shared or damaged: a fault is said in words, and a file is written whole."""
+"""Files that may be shared or damaged: reports a fault in words, and writes a file whole."""
 
 import contextlib
 import hashlib

@@ -32,7 +32,7 @@ class Framework:
     device: a Python expression, evaluated in a kernel where the module is imported, that gives
         the pair (platform, kind) of its device, such as `("gpu", "NVIDIA H200")`.
     environment: variables of kernels, {platform: {variable: value}}; those under "" are for all.
-    beside: variables of the processes that import it for pages which run beside each other; what is
+    in_parallel: variables of the processes that import it for pages which run in parallel; what is
         read at its import holds there, and the pages themselves do not see them.
     before: modules that have to be imported before it in the same process, where installed.
     later: modules that it imports itself at its first use; parents of kernels have them already.
@@ -49,7 +49,7 @@ class Framework:
     words: tuple[str, ...] = ()
     device: str = ""
     environment: Mapping[str, Mapping[str, str]] = dataclasses.field(default_factory=dict)
-    beside: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    in_parallel: Mapping[str, str] = dataclasses.field(default_factory=dict)
     before: tuple[str, ...] = ()
     later: tuple[str, ...] = ()
     required: bool = False
@@ -110,6 +110,6 @@ def version(package: str) -> str | None:
 
 
 def versions(packages: Iterable[str]) -> dict[str, str]:
-    """Return {distribution: version} of those that are installed."""
+    """Return {distribution: version} for the installed distributions."""
     numbers = {package: version(package) for package in packages}
     return {package: number for package, number in numbers.items() if number is not None}

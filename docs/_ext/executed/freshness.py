@@ -45,7 +45,7 @@ def _has_changed(book: Book, docname: str, inputs: Inputs) -> bool:
     own = inputs.packages, book.options, inputs.device, inputs.benchmark
     return (
         any(book.library.digest(name) != digest for name, digest in inputs.modules.items())
-        or any(files.tree_digest(path) != digest for path, digest in inputs.beside.items())
+        or any(files.tree_digest(path) != digest for path, digest in inputs.named_files.items())
         or inputs.files != book.digests(docname)
         or (bool(inputs.environment) and inputs.environment != key.environment_digest(*own))
     )

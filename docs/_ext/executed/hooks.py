@@ -52,7 +52,7 @@ class Conclusion:
 
 @dataclasses.dataclass(frozen=True)
 class PageResults:
-    """A page, what it gave on each device, that of the build first, and whether it failed."""
+    """A page, its results on each device, the build's device first, and whether it failed."""
 
     page: Page
     results: Sequence[DeviceResult]

@@ -102,7 +102,7 @@ def _unfold_code(tree: LexborHTMLParser, notebook: str) -> None:
 
 
 def say_once(tree: LexborHTMLParser, features: Sequence[Feature]) -> None:
-    """Leave out captions that the first tab has as well, and what was said of a link before."""
+    """Leave out captions that the first tab has too, and the title of a link that came before."""
     once = ("figcaption", *(s for feature in features for s in feature.once_in_tabs))
     for tabs in tree.css(".sd-tab-set"):
         captions = tabs.css(", ".join(once))

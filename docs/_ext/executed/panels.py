@@ -30,10 +30,10 @@ class Note:
 class Panel:
     """What one device gave for a cell: outputs fit to be shown, or a note why there are none.
 
-    `shown` is what a page shows in place of these outputs, where a feature has changed it. Those
-    `of_device` are shown for each device. Of what it gave of other code than today's, `earlier` is
-    the day, `code` that code, and `former` what it printed; of its outputs only those of a kind of
-    its own may be among `outputs`.
+    `shown` is what a page shows in place of these outputs, where a feature has changed them. If
+    `of_device`, the page shows them for each device. If the device ran other code than today's,
+    `earlier` is the day, `code` the code that ran, and `earlier_outputs` what it printed. Then
+    `outputs` has only outputs of an output kind, such as measurements.
     """
 
     device: str
@@ -43,7 +43,7 @@ class Panel:
     of_device: bool = False
     earlier: str = ""
     code: str = ""
-    former: list[NotebookNode] = dataclasses.field(default_factory=list)
+    earlier_outputs: list[NotebookNode] = dataclasses.field(default_factory=list)
 
     @property
     def visible(self) -> list[NotebookNode]:
@@ -73,7 +73,7 @@ def _panel(
     device, label = result.device, options.label(result.device)
     if result.outputs is None:
         if result.recorded.missing:
-            command = f"{page.recorded or options.record_command} {page.docname}"
+            command = f"{page.record_command or options.record_command} {page.docname}"
             words = f"Not recorded on {label} yet; ", command, " on such a machine records it."
             return Panel(device, None, Note(*words))
         return Panel(device, None, Note(f"The recording on {label} is {result.recorded}."))
@@ -102,7 +102,7 @@ def _panel(
         of_device=bool(valid),
         earlier=day,
         code=cell_outputs.source if rest else "",
-        former=outputs.presentable(rest, kinds),
+        earlier_outputs=outputs.presentable(rest, kinds),
     )
 
 
@@ -123,20 +123,20 @@ def _worth_showing(cell_panels: list[Panel]) -> list[Panel]:
     Behind them are those of other devices that have nothing of today's code.
     """
     home, *others = cell_panels
-    beneath = [panel for panel in others if panel.earlier and panel.outputs is None]
-    beside = [panel for panel in cell_panels if panel not in beneath]
-    beneath = [
-        dataclasses.replace(panel, code="") if _same(panel.former, home.outputs) else panel
-        for panel in beneath
-        if panel.former or any(other.outputs for other in beside)
+    earlier_panels = [panel for panel in others if panel.earlier and panel.outputs is None]
+    tabs = [panel for panel in cell_panels if panel not in earlier_panels]
+    earlier_panels = [
+        dataclasses.replace(panel, code="") if _same(panel.earlier_outputs, home.outputs) else panel
+        for panel in earlier_panels
+        if panel.earlier_outputs or any(other.outputs for other in tabs)
     ]
-    with_outputs = [panel for panel in beside if panel.outputs is not None]
+    with_outputs = [panel for panel in tabs if panel.outputs is not None]
     if not with_outputs:
-        return [home, *beneath]
+        return [home, *earlier_panels]
     differ = any(not _same(panel.outputs, with_outputs[0].outputs) for panel in with_outputs)
     if differ or home.outputs is None or any(panel.of_device for panel in with_outputs):
-        return [*beside, *beneath]
-    return [*with_outputs[:1], *beneath]
+        return [*tabs, *earlier_panels]
+    return [*with_outputs[:1], *earlier_panels]
 
 
 def _same(first: Iterable[NotebookNode] | None, second: Iterable[NotebookNode] | None) -> bool:
@@ -145,6 +145,9 @@ def _same(first: Iterable[NotebookNode] | None, second: Iterable[NotebookNode] |
 
 def _comparable(shown: Iterable[NotebookNode]) -> str:
     """Return outputs as a recording would hold them, without what numbers them."""
-    beside = ("execution_count", "metadata")
-    data = [{name: part for name, part in output.items() if name not in beside} for output in shown]
+    incomparable = ("execution_count", "metadata")
+    data = [
+        {name: part for name, part in output.items() if name not in incomparable}
+        for output in shown
+    ]
     return json.dumps(data, sort_keys=True)

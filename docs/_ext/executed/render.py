@@ -134,7 +134,7 @@ class PanelRenderer(SphinxNbRenderer):  # type: ignore[misc]
         if panel.code:
             label = options.label(panel.device)
             code = nodes.literal_block(panel.code, panel.code, language="python")
-            former = self._outputs(token, panel.former)
+            former = self._outputs(token, panel.earlier_outputs)
             summary = f"What {label} printed with other code, {panel.earlier}"
             children += fold(summary, code, *former, class_="earlier")
         return children
@@ -150,7 +150,7 @@ class PanelRenderer(SphinxNbRenderer):  # type: ignore[misc]
 
 
 def _is_plain(panels: Sequence[Panel]) -> bool:
-    """Whether there is one panel, of which nothing needs to be said."""
+    """Whether there is one panel that needs no note."""
     return len(panels) == 1 and not panels[0].note
 
 

@@ -36,7 +36,7 @@ class Mismatch(ValueError):
 
 @dataclasses.dataclass(frozen=True)
 class Rule:
-    """What must hold of a value besides its type, and the words for it."""
+    """A rule that a value obeys besides its type, and the words for it."""
 
     holds: Callable[[Any], bool]
     words: str

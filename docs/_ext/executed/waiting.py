@@ -47,7 +47,7 @@ def link(page: FillIn, docname: str, text: str) -> nodes.reference:
 
 
 def shows(env: BuildEnvironment, *names: str) -> None:
-    """Note of the page that is read what of the whole book it shows.
+    """Note which data of the whole book the page that is being read shows.
 
     What a feature concludes has the name of the feature. Where that has changed, the core has such
     pages written again.

@@ -4,7 +4,7 @@ from executed.hooks import Feature
 
 
 class Exercised(Feature):
-    """Exercises, of which a notebook has the task, the check and the hint."""
+    """Exercises. A notebook has their tasks, checks and hints."""
 
     name = "exercised"
     not_in_markdown = (".exercise-solution", ".exercise-solved")

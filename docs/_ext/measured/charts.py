@@ -89,8 +89,8 @@ def chart(
             text = field_text(y, measurement)
             hint = f"{options.framework_label(measurement.framework)}: {text}"
             brief = field_text(y, measurement, with_range=False)
-            beside = getattr(other, y) * factor if other else None
-            row = Row(label, brief, 0, value, hint, ink, spread, beside, named(measurement))
+            compared = getattr(other, y) * factor if other else None
+            row = Row(label, brief, 0, value, hint, ink, spread, compared, named(measurement))
             bars.setdefault(group, []).append(row)
             continue
         for each, into in ((measurement, lines), (other, hollow)):
@@ -142,7 +142,7 @@ def roofline(
 
 
 def named(measurement: Measurement) -> tuple[tuple[str, str], ...]:
-    """Return what a script finds a mark by, which puts that of a reader beside it."""
+    """Return the attributes by which a script finds a mark, to put the reader's mark beside it."""
     return ("data-of", measurement.reference), ("data-shape", shape_text(measurement))
 
 
@@ -154,7 +154,7 @@ def of_axis(y: str, on: str) -> dict[str, object]:
     return {"data-field": y, "data-factor": str(SCALES[y].factor), "data-on": on}
 
 
-def beside(device: str, x: str) -> str:
+def hollow_marks(device: str, x: str) -> str:
     """Say below a chart what its hollow marks are."""
     ratio = "; behind ○, its number divided by this one" if x == "name" else ""
     return f"○ {device}{ratio}."

@@ -213,18 +213,18 @@ def _figure(
 ) -> nodes.Element:
     options, here = book_of(page.env).options, matching[0].device
     shown, on = drawn[here], _kind(page, matching)
-    other, elsewhere = several.beside(book_of(page.env), here, drawn)
+    other, elsewhere = several.compared_device(book_of(page.env), here, drawn)
     svg = charts.chart(shown, _form(node), options, node["caption"], ceilings, elsewhere, on)
     figure = figure_node(svg, node)
     if {each.reference for each in shown} & {each.reference for each in elsewhere}:
-        figure += table_note(charts.beside(options.label(other), node["x"]))
+        figure += table_note(charts.hollow_marks(options.label(other), node["x"]))
     figure += [table_note(note) for note in notes_below([], shown, options)]
     figure += fold("The numbers as a table", _grid(page, node, matching))
     return figure
 
 
 def device_tabs(env: BuildEnvironment, shown: Mapping[str, nodes.Element]) -> list[nodes.Node]:
-    """Return what is shown of the devices: as tabs, unless it is that of the build alone."""
+    """Return the nodes of the devices: tabs, unless the build's device is the only one."""
     home, options = book_of(env).home, book_of(env).options
     if not shown.keys() - {home}:
         return [*shown.values()]
@@ -233,7 +233,7 @@ def device_tabs(env: BuildEnvironment, shown: Mapping[str, nodes.Element]) -> li
 
 
 def not_recorded(node: nodes.Element) -> list[nodes.Node]:
-    """Return what stands in place of a table or chart of which nothing was measured."""
+    """Return the nodes in place of a table or chart that has no measurement."""
     said = nodes.paragraph("", "not recorded", classes=["not-recorded"])
     return [said, *node.deepcopy().children]
 

@@ -98,7 +98,7 @@ def _cell(
     options: Options,
     others: Mapping[str, Answer],
 ) -> nodes.Node:
-    """Return what is said of one device, with a note of the best entry of each framework.
+    """Return the text for one device, with a note on the best entry of each framework.
 
     `others` are machines that say something else.
     """

@@ -33,13 +33,13 @@ class PageMeasurements:
     """What a page measured, and name, framework and device of what was measured of other code.
 
     `code` says of each measurement of the device of the build, by its reference, which slice of the
-    page it measured, and `beside` which files of machines there were.
+    page it measured, and `machine_files` are the digests of the files of machines.
     """
 
     measurements: tuple[Measurement, ...] = ()
     outdated: tuple[tuple[str, str, str], ...] = ()
     code: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    beside: tuple[str, ...] = ()
+    machine_files: tuple[str, ...] = ()
 
 
 class Measured(Feature):
@@ -59,7 +59,7 @@ class Measured(Feature):
         self.judge: Judge | None = None
         self.machines: tuple[Machine, ...] = ()
         self.releases: tuple[Machine, ...] = ()
-        self.beside: tuple[str, ...] = ()
+        self.machine_files: tuple[str, ...] = ()
         if self.path:
             try:
                 self.kind = MeasurementKind(schema := Schema.load(self.path))
@@ -67,7 +67,7 @@ class Measured(Feature):
                 own = options.of(MeasuredOptions)
                 self.machines = self._loaded(own.machines, schema, FEWEST)
                 self.releases = self._loaded(own.releases, schema, FEWEST_IN_A_TURN)
-                self.beside = tuple(map(files.digest, self._machine_files()))
+                self.machine_files = tuple(map(files.digest, self._files_of_machines()))
             except SchemaError as error:
                 raise FeatureError(f"book_measurements of conf.py: {error}") from None
             except MachineError as error:
@@ -81,14 +81,14 @@ class Measured(Feature):
         """Return the files of a folder, in the order of their names."""
         return sorted((self.options.root / folder).glob("*.json")) if folder else []
 
-    def _machine_files(self) -> list[pathlib.Path]:
+    def _files_of_machines(self) -> list[pathlib.Path]:
         """Return the files of machines and releases."""
         own = self.options.of(MeasuredOptions)
         return [*self._files_in(own.machines), *self._files_in(own.releases)]
 
     def files(self) -> dict[str, pathlib.Path]:
         """Return the schema's file, and those of machines and releases."""
-        found = {f"machine {path.stem}": path for path in self._machine_files()}
+        found = {f"machine {path.stem}": path for path in self._files_of_machines()}
         return found | ({"schema": self.path} if self.path else {})
 
     def conclude(self, taken: PageResults) -> Conclusion:
@@ -127,7 +127,7 @@ class Measured(Feature):
         slices = dict(zip((cell.key for cell in cells), deciding, strict=True))
         code = {name: slices[key] for name, key in keys.items()}
         return Conclusion(
-            PageMeasurements(tuple(found), tuple(outdated), code, self.beside),
+            PageMeasurements(tuple(found), tuple(outdated), code, self.machine_files),
             tuple(failures),
             {each.device: _counted(found, each.device) for each in found},
             {each.device: each.processor for each in reversed(found)},

@@ -41,7 +41,7 @@ class Roofline(NamedTuple):
     costs: Costs
 
     def reached(self, known: Iterable[Measurement], judged: Iterable[Measurement]) -> list[Reached]:
-        """Return what of the judged it shows, with the roofs that are known of their processor."""
+        """Return the judged measurements, with the known roofs of their processor."""
         points = [self.costs.with_work(each) for each in _matching(judged, self.points)]
         processors = {point.processor for point in points}
         known = [each for each in known if each.processor in processors]
@@ -66,7 +66,7 @@ def _matching(measurements: Iterable[Measurement], patterns: Sequence[str]) -> l
 
 
 class Judge:
-    """Judges what pages measured, by published peaks and by what a device's recordings hold."""
+    """Judges the measurements of pages by published peaks and by a device's recordings."""
 
     def __init__(self, options: Options, kind: MeasurementKind) -> None:
         """Take the options and the kind of output that measurements are."""

@@ -27,7 +27,7 @@ class MachineError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Machine:
-    """What was measured on a machine: `measurements`, and of which `code` each record is."""
+    """What was measured on a machine: `measurements`, and the `code` that each record measured."""
 
     name: str
     processor: str

@@ -24,7 +24,7 @@ SAME = frozenset(
 
 
 class MeasurementKind:
-    """Records of measurements, as an output kind of the core; see `executed.hooks.OutputKind`."""
+    """Records of measurements, as an output kind of the core; see `executed.store.output_kinds`."""
 
     def __init__(self, schema: Schema) -> None:
         """Take what a record must hold."""
@@ -45,8 +45,9 @@ class MeasurementKind:
         return slices(sources)
 
     def records(self, outputs: Iterable[NotebookNode]) -> list[dict[str, Any]]:
-        """Return the records among outputs, those of the value of a cell too."""
-        return [content(output, self) for output in outputs if kind_of(output, [self])]
+        """Return the records among outputs; one that is no dictionary is empty."""
+        found = (content(output, self) for output in outputs if kind_of(output, [self]))
+        return [dict(data) if isinstance(data, dict) else {} for data in found]
 
     def _measured(self, run: PageOutputs) -> list[list[dict[str, Any]]]:
         """Return the processes of each measurement among the outputs of a page."""
@@ -59,7 +60,7 @@ class MeasurementKind:
         return min(map(len, self._measured(outputs)), default=math.inf)
 
     def moments(self, outputs: PageOutputs) -> Sequence[str]:
-        """Return when the processes of a page ran, by what each measured first."""
+        """Return when the processes of a page ran: the dates of their first measurements."""
         return [process["date"] for measured in self._measured(outputs)[:1] for process in measured]
 
     def disturbed(self, outputs: PageOutputs) -> bool:
@@ -78,7 +79,7 @@ class MeasurementKind:
 
         return self._merged(run, run, lambda plain, _: only(plain, calm)) or run
 
-    def joined(self, former: PageOutputs, new: PageOutputs) -> PageOutputs | None:
+    def with_new_processes(self, former: PageOutputs, new: PageOutputs) -> PageOutputs | None:
         """Return the former outputs of a page with what further processes measured.
 
         All else is what was printed first. None where the two are not of the same: of other cells,
@@ -87,9 +88,9 @@ class MeasurementKind:
         cells = [[(cell.key, cell.missing) for cell in outputs.cells] for outputs in (former, new)]
         if cells[0] != cells[1]:
             return None
-        return self._merged(former, new, _joined)
+        return self._merged(former, new, _with_processes_of)
 
-    def kept(self, former: PageOutputs, new: PageOutputs) -> PageOutputs | None:
+    def with_former_processes(self, former: PageOutputs, new: PageOutputs) -> PageOutputs | None:
         """Return the new outputs of a page with what the processes of the former ones measured.
 
         They may be of another processor, which each record names. None where they did not measure
@@ -99,7 +100,7 @@ class MeasurementKind:
         cells = [cell if cell and cell.kind_stands else CellOutputs("") for cell in placed]
         before = dataclasses.replace(former, cells=tuple(cells))
         same = SAME - {"processor"}
-        return self._merged(new, before, lambda a, b: b if _joined(a, b, same) else None)
+        return self._merged(new, before, lambda a, b: b if _with_processes_of(a, b, same) else None)
 
     def _merged(
         self,
@@ -126,16 +127,16 @@ class MeasurementKind:
         return dataclasses.replace(one, cells=tuple(cells))
 
 
-def _joined(
+def _with_processes_of(
     one: Mapping[str, Any], other: Mapping[str, Any], same: Set[str] = SAME
 ) -> dict[str, Any] | None:
     """Return a record with the processes of another, or None where not all is the `same`."""
     former, new = parts(one), parts(other)
     if one["name"] != other["name"] or len(former) != len(new):
         return None
-    joined = []
+    merged = []
     for part, more in zip(former, new, strict=True):
         if any(part.get(name) != more.get(name) for name in same):
             return None
-        joined.append({**part, "processes": [*part["processes"], *more["processes"]]})
-    return {**one, "alternatives": joined} if "alternatives" in one else joined[0]
+        merged.append({**part, "processes": [*part["processes"], *more["processes"]]})
+    return {**one, "alternatives": merged} if "alternatives" in one else merged[0]

@@ -68,7 +68,7 @@ class Range:
 
     @property
     def groups(self) -> tuple[tuple[float, ...], ...]:
-        """The processes in two groups, of which the median is one or the other; else empty.
+        """The processes in two groups, where the median falls into one of them; else empty.
 
         At least two lie on either side of the widest gap, which is a factor of `GAP` and wider than
         both groups: single strays are no group.

@@ -56,7 +56,7 @@ class Book:
 
 
 def _recorded(device: str, reference: str, of: Mapping[str, Any]) -> Measurement:
-    """Return a measurement of the book of which the medians of its processes are known."""
+    """Return a measurement of the book from the medians of its processes."""
     name, _, framework = reference.partition("@")
     times = itertools.zip_longest(of["latency"], of["throughput"])
     known: dict[str, Any] = {"name": name, "framework": framework, "device": device}
@@ -92,7 +92,7 @@ def shown(file: Mapping[str, Any], book: Book) -> dict[str, Any]:
 
 
 def about(machine: str, date: str, mine: Sequence[Measurement]) -> str:
-    """Say on what and when all was measured, and what is to be said of its numbers."""
+    """Say on which machine and when all was measured, with notes on its numbers."""
     versions = {f"{each.framework} {each.version}": None for each in mine if each.version}
     fewest = min(len(each.processes) for each in mine)
     parts = [_short(machine, NAMED), *versions, date]
@@ -125,7 +125,7 @@ def _disturbed(of: Measurement) -> bool:
 
 
 def _marked(text: str, of: Sequence[Measurement]) -> str:
-    """Return a text with what is to be said of its numbers."""
+    """Return a text with the notes on its numbers."""
     marks = [*_switches(of), *(["disturbed"] if any(map(_disturbed, of)) else [])]
     return _short(", ".join([text, *marks]), LONGEST)
 

@@ -123,7 +123,11 @@ class Processes:
             return
         origin, former = self._former(page)
         if former and origin is not Origin.ELSEWHERE and not anew:
-            merge = self.kind.joined if origin is Origin.HERE else self.kind.kept
+            merge = (
+                self.kind.with_new_processes
+                if origin is Origin.HERE
+                else self.kind.with_former_processes
+            )
             outputs = merge(former, outputs) or outputs
         if self.recorder.write(page, outputs):
             self.failed.remove(page.docname)

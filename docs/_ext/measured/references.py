@@ -14,7 +14,7 @@ from .expressions import Expression, Pattern, Reference, ReferenceProblem
 from .ranges import Range
 from .schema import CLOCKS, Measurement
 from .texts import (
-    BESIDE,
+    ONE_PROCESS_NOTE,
     calls_ranged,
     calls_text,
     compared,
@@ -100,7 +100,7 @@ class Quantity:
     @property
     def brief(self) -> str:
         """The text for a table that says once that all its numbers are of one process."""
-        return self.text.removesuffix(BESIDE)
+        return self.text.removesuffix(ONE_PROCESS_NOTE)
 
     @property
     def origin(self) -> str:

@@ -68,7 +68,7 @@ def release(machines: Sequence[Machine], framework: str) -> Release | None:
             if each.framework == framework:
                 of = found.setdefault(each.version, {})
                 key = each.name, machine.code[each.comparison or each.name]
-                of[key] = _joined(of[key], each) if key in of else each
+                of[key] = _pooled(of[key], each) if key in of else each
     versions = sorted(found, key=_order)[-2:]
     if len(versions) < 2:
         return None
@@ -89,7 +89,7 @@ def _order(version: str) -> list[int]:
     return [int(part) for part in version.split(".") if part.isdigit()]
 
 
-def _joined(one: Measurement, other: Measurement) -> Measurement:
+def _pooled(one: Measurement, other: Measurement) -> Measurement:
     return dataclasses.replace(one, processes=(*one.processes, *other.processes))
 
 

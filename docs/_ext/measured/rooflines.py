@@ -154,7 +154,7 @@ class Reached(NamedTuple):
 
 
 def reached(points: Iterable[Measurement], roofs: Roofs, costs: Costs) -> list[Reached]:
-    """Return what was reached, of those points of which all is known."""
+    """Return the reached rates, for the points whose costs and times are known."""
     points_reached = []
     for point in points:
         moved = costs.moved(point)

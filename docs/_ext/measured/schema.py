@@ -181,13 +181,11 @@ class Earlier(enum.StrEnum):
 class Measurement:
     """A record that the schema allows, with the page that made it and the device it is of.
 
-    `form` is the version of its record. `comparison` is what it took turns in, if it did. `least`
-    are the seconds that a call takes at
-    least by published peaks, where that is known.
+    `form` is the version of its record and `method` what its numbers mean, both 0 if there is no
+    record. `comparison` is what it took turns in, if it did. `least` are the seconds that a call
+    takes at least by published peaks, where that is known.
     """
 
-    form: int
-    method: int
     name: str
     framework: str
     device_kind: str | None
@@ -205,6 +203,8 @@ class Measurement:
     comparison: str = ""
     earlier: Earlier | None = None
     least: float | None = None
+    form: int = 0
+    method: int = 0
 
     @property
     def accelerated(self) -> bool:
@@ -218,7 +218,7 @@ class Measurement:
         values = {name: value for name, value in record.items() if name in names}
         values["shape"] = tuple(tuple(map(int, lengths)) for lengths in record["shape"])
         values["processes"] = tuple(map(Process.from_plain, record["processes"]))
-        return cls(form=record["version"], **values)
+        return cls(form=record.get("version", 0), **values)
 
     def plain(self) -> dict[str, Any]:
         """Return its record, with its page, its device, and what else is known of it."""
@@ -227,7 +227,7 @@ class Measurement:
         return values | {"version": values.pop("form"), "processes": processes}
 
     def of_processes(self, clock: str) -> tuple[float, ...]:
-        """Return what each process measured by a clock, in seconds, of those that did."""
+        """Return the seconds by a clock, for each process that measured it."""
         numbers = (process.number(clock) for process in self.processes)
         return tuple(number for number in numbers if number is not None)
 

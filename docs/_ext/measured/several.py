@@ -50,7 +50,7 @@ def agreement(page: FillIn, node: nodes.Element) -> nodes.Node:
     return nodes.paragraph("", agreement_text(page.env))
 
 
-def beside(
+def compared_device(
     book: Book, here: str, drawn: Mapping[str, Sequence[Measurement]]
 ) -> tuple[str, Sequence[Measurement]]:
     """Return what has hollow marks in the chart of a device, and where that was measured.

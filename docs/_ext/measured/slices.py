@@ -161,7 +161,7 @@ def _roots(sources: Iterable[str]) -> dict[str, str]:
 
 
 def _changes(part: ast.AST, modules: Collection[str], fillers: Collection[str]) -> set[str]:
-    """Return the names of which code changes what they stand for, without binding them."""
+    """Return the names whose values code changes without binding the names."""
     changed = set[str]()
     for node in ast.walk(part):
         if isinstance(node, ast.Global):

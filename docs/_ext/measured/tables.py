@@ -9,7 +9,7 @@ from executed.options import Options
 
 from .options import MeasuredOptions
 from .schema import CLOCKS, Earlier, Measurement
-from .texts import ALONE, field_text, shape_text
+from .texts import ONE_PROCESS, field_text, shape_text
 
 COLUMNS = {
     "name": "measurement",
@@ -80,7 +80,7 @@ def notes_below(
 
     The latter is what daggers lead to, for what was measured before a change.
     """
-    notes = [f"{ALONE.capitalize()}: {', '.join(alone)}."] if alone else []
+    notes = [f"{ONE_PROCESS.capitalize()}: {', '.join(alone)}."] if alone else []
     places: dict[str, dict[str, None]] = {}
     for measurement in measurements:
         if measurement.earlier:

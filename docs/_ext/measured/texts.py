@@ -13,10 +13,10 @@ from .schema import CLOCKS, Measurement, single
 DIGITS = (2, 3)
 WRITTEN = {"rate": rate_text, "error": "{:.1e}".format, "least": seconds_text}
 # What is said of a number that has no range between processes, and beside it.
-ALONE = "one process"
+ONE_PROCESS = "one process"
 # By which factor a process is far from the median.
 STRAY = 3
-BESIDE = f" ({ALONE})"
+ONE_PROCESS_NOTE = f" ({ONE_PROCESS})"
 
 
 def field_text(field: str, measurement: Measurement, with_range: bool = True) -> str:
@@ -113,9 +113,9 @@ def ranged(number: Range, unit: str = "") -> str:
 
 
 def _around(number: Range, low: str, high: str) -> str:
-    """Write in brackets what is said beside a number: its range, or that it has none."""
+    """Write in brackets the range of a number, or that it has none."""
     if number.is_alone:
-        return BESIDE
+        return ONE_PROCESS_NOTE
     return f" ({low}–{high})" if number.low < number.high else ""
 
 
@@ -144,7 +144,7 @@ def compared(number: Range) -> str:
     One process decides nothing: what it measured stands without such words.
     """
     if number.is_alone:
-        return f"{_alone(number)} the time{BESIDE}"
+        return f"{_of_one_process(number)} the time{ONE_PROCESS_NOTE}"
     if number.differs:
         word = "slower" if number.value > 1 else "faster"
         return ranged(number if number.value > 1 else number.inverse, f"× {word}")
@@ -154,11 +154,11 @@ def compared(number: Range) -> str:
 def times(number: Range) -> str:
     """Write a ratio as a factor, or say that it is none that can be told from 1."""
     if number.is_alone:
-        return _alone(number) + BESIDE
+        return _of_one_process(number) + ONE_PROCESS_NOTE
     return ranged(number, "×") if number.differs else _not_told(number)
 
 
-def _alone(number: Range) -> str:
+def _of_one_process(number: Range) -> str:
     """Write the ratio of one process: two digits."""
     return f"{_rounded(number.value, 1 - math.floor(math.log10(number.value)))}×"
 

@@ -99,8 +99,8 @@ def answer(bests: Sequence[Measurement], label: Callable[[str], str]) -> Answer:
     ratio = against(*bests[:2])
     if ratio.differs:
         return Answer(names[0], f", {compared(ratio)} than {names[1]}", leading[:1])
-    joined = " and " if ratio.is_equal else " or "
-    return Answer(joined.join(names[:2]), f": {compared(ratio)}", leading)
+    conjunction = " and " if ratio.is_equal else " or "
+    return Answer(conjunction.join(names[:2]), f": {compared(ratio)}", leading)
 
 
 def leaders(of_work: Iterable[Measurement], device: str) -> list[Measurement]:

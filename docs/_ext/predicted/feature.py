@@ -1,4 +1,4 @@
-"""What questions add to the core: which answers are right, by what cells printed."""
+"""What questions add to the core: which answers are right, judged by what cells printed."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

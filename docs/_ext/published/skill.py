@@ -26,12 +26,12 @@ SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
 
 
 def name(app: Sphinx) -> str:
-    """Return the name of the skill, which is that of its folder: letters, digits and hyphens."""
+    """Return the name of the skill and of its folder: letters, digits and hyphens."""
     return "-".join(re.findall(r"[a-z0-9]+", app.config.project.lower()))
 
 
 def pack(app: Sphinx, docnames: Iterable[str]) -> None:
-    """Write an archive of those pages that belong to the skill beside the pages."""
+    """Write an archive of the skill's pages into the site."""
     patterns = book_of(app.env).options.of(PublishedOptions).skill
     texts = {
         docname: pathlib.Path(app.outdir, f"{docname}.md").read_text("utf8")
@@ -49,7 +49,9 @@ def pack(app: Sphinx, docnames: Iterable[str]) -> None:
     ]
     context = {"name": name(app), "pages": pages}
     contents = {TEMPLATE: app.builder.templates.render(TEMPLATE, context)}
-    contents |= {f"references/{n}.md": carried(app, n, text, texts) for n, text in texts.items()}
+    contents |= {
+        f"references/{n}.md": packed_text(app, n, text, texts) for n, text in texts.items()
+    }
     with zipfile.ZipFile(pathlib.Path(app.outdir, f"{name(app)}.zip"), "w") as archive:
         for path, text in contents.items():
             # Without a date, so that only other texts make another archive.
@@ -57,14 +59,14 @@ def pack(app: Sphinx, docnames: Iterable[str]) -> None:
             archive.writestr(entry, text, zipfile.ZIP_DEFLATED)
 
 
-def carried(app: Sphinx, docname: str, text: str, beside: Collection[str]) -> str:
-    """Return a page under its address; links to what does not lie `beside` it lead to the site."""
+def packed_text(app: Sphinx, docname: str, text: str, packed: Collection[str]) -> str:
+    """Return a page under its address; links to what isn't `packed` too lead to the site."""
 
     def link(match: re.Match[str]) -> str:
         other = posixpath.normpath(posixpath.join(posixpath.dirname(docname), match["page"]))
         address = downloads.published(app, other)
         return (
-            match[0] if other in beside or not address else f"]({address}{match['anchor'] or ''})"
+            match[0] if other in packed or not address else f"]({address}{match['anchor'] or ''})"
         )
 
     source = downloads.published(app, docname) or app.builder.get_target_uri(docname)

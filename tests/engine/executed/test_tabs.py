@@ -155,11 +155,11 @@ def test_a_measurement_stays_as_long_as_what_is_measured_is_the_same():
     kept = of([*measured, *text("b")])
     assert [each.text for each in kept.outputs] == ["1 s\n"]
     assert said(kept) == "Measured 2026-01-02; other code of its page has changed since."
-    assert (kept.code, kept.former) == ("2", text("b"))
+    assert (kept.code, kept.earlier_outputs) == ("2", text("b"))
     assert of(measured).code == ""
     gone = of(measured, False)
     assert (gone.outputs, said(gone)) == (None, "Not recorded on A <GPU> with this code.")
-    assert [each.text for each in gone.former] == ["1 s\n"]
+    assert [each.text for each in gone.earlier_outputs] == ["1 s\n"]
 
 
 def test_names_of_devices_are_escaped_in_notices():

@@ -468,7 +468,7 @@ WRONG = [
     (T, trained, "keep `jax.jit`"),
     (T, with_a_gradient_compiled_alone, "keep `jax.jit` around all of it"),
     (T, with_a_step_for_each_batch, "define the jitted step once"),
-    (T, in_one_program, "has 6 matrix products for three batches and 10 for five"),
+    (T, in_one_program, "has 6 matmuls for three batches and 10 for five"),
     (T, with_donated_parameters, "the parameters that it was given are gone"),
     (T, in_the_callers_dictionary, "it changes the dictionary"),
     (T, trained_and_dropped, "it returns nothing"),

@@ -70,10 +70,10 @@ def select(
     for page in pages:
         if page.device not in (None, options.device):
             print(f"      left out {page.docname}, which is executed on {page.device} only")
-        elif page.recorded and not named:
+        elif page.record_command and not named:
             print(
                 f"      left out {page.docname}, which is recorded by "
-                f"'{page.recorded} {page.docname}'"
+                f"'{page.record_command} {page.docname}'"
             )
         elif not (changed and recordings.state(options.device, page.docname, page)[0].current):
             selected.append(page)

@@ -40,7 +40,7 @@ def parent_environment(options: Options) -> dict[str, str]:
     """Return the environment of the processes that kernels are forked from."""
     environment = kernel_environment(options, "cpu")
     for framework in options.registry:
-        environment |= framework.beside
+        environment |= framework.in_parallel
     return environment
 
 

@@ -1,4 +1,4 @@
-"""What a page imports, and what of it its kernel may find imported already."""
+"""What a page imports, and which of these modules its kernel may find imported."""
 
 import re
 from collections.abc import Iterable, Sequence

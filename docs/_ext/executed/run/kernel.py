@@ -63,7 +63,7 @@ class ZMQInteractiveShell:
 
 
 class Printed(io.TextIOBase):
-    """What imports print. Who keeps it, as handlers of logs do, writes to stderr afterwards."""
+    """What imports print. A log handler that keeps this stream later writes to stderr."""
 
     def __init__(self) -> None:
         self.text = ""
@@ -155,7 +155,7 @@ class BoundedSession(Session):
 
 
 class Stream(OutStream):
-    """A stream of the kernel of which nothing is lost, or shown with the next cell.
+    """A stream of the kernel that loses nothing, and shows nothing with the next cell.
 
     Native code and child processes write past Python, into a pipe. A thread reads it, and the
     end of a cell reads what is left in it. ipykernel has no public names for the pipe (`_fid`), for
@@ -229,7 +229,7 @@ class Scrubber:
         return int(number.group()) if number else None
 
     def is_last(self, filename: str | None) -> bool:
-        """Whether a file is that of the cell that is executed."""
+        """Whether a file holds the cell that is being executed."""
         # Whether the count of executions is that of this cell or of the next differs by version.
         return bool(self.cell_of(filename) == max(self.shell.compile._filename_map.values()))
 

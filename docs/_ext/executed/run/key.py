@@ -84,5 +84,5 @@ def key(page: Page, options: Options, device: str, lent: bool = False) -> str:
     ]
     on = page.device or device
     below = environment_digest(packages(page, options), options, on, page.benchmark)
-    brings = dict(page.files) | {path.name: digest for path, digest in page.beside.items()}
+    brings = dict(page.files) | {path.name: digest for path, digest in page.named_files.items()}
     return digest([cells, brings, page.benchmark, page.device, below, lent])[:32]

@@ -150,7 +150,7 @@ class PageRun:
         work.mkdir()
         for name, text in self.page.files.items():
             (work / f"{name}.py").write_text(text, "utf8")
-        for path in self.page.beside:
+        for path in self.page.named_files:
             (work / path.name).symlink_to(path.resolve())
         facts = {
             "output_limit": self.options.output_limit,

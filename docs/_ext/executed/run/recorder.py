@@ -52,7 +52,9 @@ class Recorder:
         """Write the recording of a page; say whether it could be."""
         file = self.options.page_files[page.docname]
         try:
-            path = self.recordings.write(outputs, page.recorded or self.options.record_command)
+            path = self.recordings.write(
+                outputs, page.record_command or self.options.record_command
+            )
         except (files.Unusable, Refused) as error:
             self.problems.append(f"{file}: its outputs cannot be recorded: {error}")
             return False

@@ -82,7 +82,7 @@ def execute_all(
             await execute_in_order()
 
     async def execute_in_order() -> None:
-        others = [page for page in ordered if not alone(page, options)]
+        others = [page for page in ordered if not runs_alone(page, options)]
         modules = {page.docname: _modules(page, options, device) for page in others}
         with contextlib.ExitStack() as stack:
             if any(names is not None for names in modules.values()):
@@ -101,7 +101,7 @@ def execute_all(
                     work = execute_beside_others(page, places, *fork[page.docname])
                     group.create_task(work)
         for page in ordered:
-            if alone(page, options):
+            if runs_alone(page, options):
                 async with lock.locked(alone=True):
                     await execute(page)
 
@@ -114,14 +114,14 @@ def _shortened(known: Effort) -> Effort:
     return dataclasses.replace(known, work=min(known.work, MOST)) if known != Effort() else known
 
 
-def alone(page: Page, options: Options) -> bool:
-    """Return whether a page must be executed with nothing beside it."""
+def runs_alone(page: Page, options: Options) -> bool:
+    """Return whether no other page may run at the same time."""
     return page.benchmark and not options.preview
 
 
 def _modules(page: Page, options: Options, device: str) -> tuple[str, ...] | None:
     """Return what the parent of a page's kernel imports; None for a process of its own."""
-    own = alone(page, options) or (page.device or device) != "cpu"
+    own = runs_alone(page, options) or (page.device or device) != "cpu"
     if own or not provisioning.can_fork():
         return None
     return imports.warm_modules([cell.source for cell in page.cells], options.registry)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 # What says how code was written, not what it does.
-UNSEEN = {"ctx", "kind", "type_comment"}
+IGNORED_FIELDS = {"ctx", "kind", "type_comment"}
 
 
 @functools.lru_cache(maxsize=10_000)
@@ -32,7 +32,7 @@ def syntax(part: Any) -> Any:
         return [syntax(item) for item in part]
     if not isinstance(part, ast.AST):
         return part
-    fields = {name: value for name, value in ast.iter_fields(part) if name not in UNSEEN}
+    fields = {name: value for name, value in ast.iter_fields(part) if name not in IGNORED_FIELDS}
     if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         if ast.get_docstring(part, clean=False) is not None:
             fields["body"] = part.body[1:]
@@ -79,7 +79,7 @@ def imported_modules(source: str, anywhere: bool = False) -> tuple[str, ...]:
     return tuple(name.split(".")[0] for name in names)
 
 
-def joined(pieces: Iterable[str]) -> str:
+def join_code(pieces: Iterable[str]) -> str:
     """Return pieces of code as one, with the blank lines that a formatter leaves between them."""
     text, above = "", ""
     for piece in filter(None, pieces):

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 import nbformat
 
 from ..names import is_misspelt, nearest
-from .code import bound_names, import_lines, imports, joined, names_used, parsed
+from .code import bound_names, import_lines, imports, join_code, names_used, parsed
 from .snippets import Definition, ExpectedError, Import, Library, SnippetError, chapter_of
 
 IMPORT = ("import ", "from ")
@@ -16,10 +16,10 @@ OWN = "what the page's own lines make of it"
 RAISES = "raises-exception"
 HELPERS = "Show the helpers used below"
 # Tags of MyST-NB that keep the code of a cell from a reader's first look.
-UNSEEN = frozenset(("hide-input", "hide-cell", "remove-input", "remove-cell"))
+HIDING_TAGS = frozenset(("hide-input", "hide-cell", "remove-input", "remove-cell"))
 
 TAGS = (
-    *(*sorted(UNSEEN), "hide-output", "remove-output", "remove-stdout", "remove-stderr"),
+    *(*sorted(HIDING_TAGS), "hide-output", "remove-output", "remove-stdout", "remove-stderr"),
     *("remove_input", "remove_output", "remove_cell", "scroll-output", "output_scroll"),
     *("full-width", "margin", "popout", RAISES, "skip-execution"),
 )
@@ -66,20 +66,20 @@ class Expansion:
         """Return the cell as it is executed, after a cell of helpers where it needs some."""
         tags = list(cell.metadata.get("tags", []))
         self._check_names([*cell.metadata], tags, line)
-        written, beside = (
+        written, helper_names = (
             str(cell.metadata.pop(option, "")).replace(",", " ").split()
             for option in ("snippet", "folded")
         )
         own = self._declared(cell, tags, line)
         cell["outputs"] = []
-        unseen = not UNSEEN.isdisjoint(tags)
-        if not written and not beside:
+        hidden = not HIDING_TAGS.isdisjoint(tags)
+        if not written and not helper_names:
             self._note_own(cell.source, line)
-            self._note_imports(cell.source, unseen)
+            self._note_imports(cell.source, hidden)
             return [self._expanded(cell, tags, [own] if own else [], line)]
         try:
             wanted = [self.library.find(name, self.chapter) for name in written]
-            folded = [self.library.find(name, self.chapter) for name in beside]
+            folded = [self.library.find(name, self.chapter) for name in helper_names]
             named = [*wanted, *folded]
             excerpt = self.library.excerpt(wanted, folded, cell.source)
             errors = [error for error in map(self.library.expected_error, named) if error]
@@ -110,8 +110,8 @@ class Expansion:
         self._note_own(cell.source, line)
         before = [self._folded(excerpt.imports, sources, cell)] if sources else []
         own_lines = cell.source
-        cell["source"] = self._joined(excerpt.imports, code, unseen, {d.name for d in folded})
-        self._note_imports(own_lines, unseen)
+        cell["source"] = self._code_of(excerpt.imports, code, hidden, {d.name for d in folded})
+        self._note_imports(own_lines, hidden)
         return [*before, self._expanded(cell, tags, errors, line)]
 
     @staticmethod
@@ -142,7 +142,7 @@ class Expansion:
         self, imports: Iterable[Import], sources: dict[str, str], cell: nbformat.NotebookNode
     ) -> Expanded:
         """Return the cell of the helpers that another cell needs, which stands beside that one."""
-        code = self._joined(imports, [*sources.values()], unseen=True)
+        code = self._code_of(imports, [*sources.values()], hidden=True)
         folded = nbformat.v4.new_code_cell(code)
         prompts = {"code_prompt_show": HELPERS, "code_prompt_hide": "Hide the helpers"}
         facts = {"tags": ["hide-input"], "mystnb": prompts, "helpers": True}
@@ -151,11 +151,11 @@ class Expansion:
         self.unnamed |= dict.fromkeys(sources, folded.metadata.mystnb)
         return Expanded(folded)
 
-    def _joined(
+    def _code_of(
         self,
         imports: Iterable[Import],
         sources: list[str],
-        unseen: bool,
+        hidden: bool,
         named: Collection[str] = (),
     ) -> str:
         """Return the imports that are new here, and the sources.
@@ -163,27 +163,27 @@ class Expansion:
         What is imported is what the sources read, and what the page has `named`. What only a
         folded cell has imported is not new to Python, but to the reader.
         """
-        imported = self.run_imports if unseen else self.seen_imports
+        imported = self.run_imports if hidden else self.seen_imports
         # 'import a.b' and 'import a.c' of two modules may share lines.
         lines = dict.fromkeys(
             line for item in _read_by(imports, sources, named) for line in item.lines.splitlines()
         )
         new = "\n".join(line for line in lines if line not in imported)
-        self._note_imports(new, unseen)
-        return joined([new, *sources])
+        self._note_imports(new, hidden)
+        return join_code([new, *sources])
 
-    def _note_imports(self, source: str, unseen: bool) -> None:
+    def _note_imports(self, source: str, hidden: bool) -> None:
         """Note what a cell imports."""
         lines = [line for _, line in imports(parsed(source))]
         self.run_imports.update(lines)
-        self.seen_imports.update([] if unseen else lines)
+        self.seen_imports.update([] if hidden else lines)
         self.imported.update(line.split()[1] for line in lines)
 
     def _expanded(
         self, cell: nbformat.NotebookNode, tags: list[str], errors: list[ExpectedError], line: int
     ) -> Expanded:
         with contextlib.suppress(SyntaxError):
-            for name in names_used(cell.source) if UNSEEN.isdisjoint(tags) else ():
+            for name in names_used(cell.source) if HIDING_TAGS.isdisjoint(tags) else ():
                 if fold := self.unnamed.pop(name, None):
                     mark = "," if ":" in fold.code_prompt_show else ":"
                     fold.code_prompt_show += f"{mark} {name}"

@@ -63,10 +63,10 @@ class Page:
     """A page ready to be executed; it is not changed by being executed or shown.
 
     `modules` maps each snippet module that it reaches to the digest of its source. `files` are
-    the modules that it imports from beside it, {name: text}, and `beside` what of its own folder
-    its code names, {path: digest}. A `benchmark` page is executed alone.
-    A page with a `device` is executed on that one only. No build executes a page that names the
-    command by which it is `recorded`, such as `nox -s years --`.
+    the modules that it imports from its own folder, {name: text}. `named_files` are the files in
+    that folder that its code names, {path: digest}. A `benchmark` page is executed alone. A page
+    with a `device` is executed on that one only. No build executes a page that names the
+    `record_command` by which it is recorded, such as `nox -s years --`.
     """
 
     docname: str
@@ -75,9 +75,9 @@ class Page:
     modules: Mapping[str, str]
     benchmark: bool = False
     device: str | None = None
-    recorded: str = ""
+    record_command: str = ""
     files: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    beside: Mapping[pathlib.Path, str] = dataclasses.field(default_factory=dict)
+    named_files: Mapping[pathlib.Path, str] = dataclasses.field(default_factory=dict)
 
 
 def read_page(
@@ -147,7 +147,7 @@ def read_page(
         device,
         recorded,
         {name: library.file(name) for name in names},
-        _beside(pathlib.Path(path).parent, "\n".join(cell.source for cell in code)),
+        _named_files(pathlib.Path(path).parent, "\n".join(cell.source for cell in code)),
     )
 
 
@@ -226,7 +226,7 @@ def _refuse_nested(body: str, above: int = 0, within: str = "") -> None:
             _refuse_nested(token.content, line, f"{{{name}}}")
 
 
-def _beside(folder: pathlib.Path, code: str) -> dict[pathlib.Path, str]:
+def _named_files(folder: pathlib.Path, code: str) -> dict[pathlib.Path, str]:
     """Return what lies in the folder of a page and its code names, {path: digest}.
 
     So is what modules among these name. The code of a page finds nothing else there.

@@ -11,7 +11,7 @@ from typing import Self
 
 from ..names import nearest
 from ..options import Options
-from .code import imports, joined, names_used
+from .code import imports, join_code, names_used
 
 
 class SnippetError(Exception):
@@ -73,7 +73,7 @@ class Excerpt:
     def code(self) -> str:
         """All of it, as code that runs by itself."""
         lines = dict.fromkeys(line for each in self.imports for line in each.lines.splitlines())
-        return joined(["\n".join(lines), *(each.source for each in self.definitions)])
+        return join_code(["\n".join(lines), *(each.source for each in self.definitions)])
 
 
 class Module:
@@ -228,7 +228,7 @@ class Library:
         return f"from {self.brought[definition.module]} import {definition.name}"
 
     def excerpt(
-        self, shown: Iterable[Definition], beside: Iterable[Definition] = (), page_lines: str = ""
+        self, shown: Iterable[Definition], helpers: Iterable[Definition] = (), page_lines: str = ""
     ) -> Excerpt:
         """Collect what definitions, `shown` or `beside` them, and the page's own lines need.
 
@@ -237,7 +237,7 @@ class Library:
         pages bring along is imported.
         """
         shown = list(shown)
-        wanted = [*shown, *beside]
+        wanted = [*shown, *helpers]
         begun: set[Definition] = set()
         ordered: list[Definition] = []
         imported: dict[tuple[str, str], str] = {}

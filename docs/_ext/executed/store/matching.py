@@ -2,7 +2,7 @@
 
 What counts is the syntax of the code: docstrings, comments and formatting may change. An output
 belongs to its cell as long as the code of the cell and of all cells before it is the same; an
-output of a kind of its own as long as what decides it is, see `hooks.OutputKind`.
+output of a kind of its own as long as what decides it is, see `output_kinds.OutputKind`.
 """
 
 import collections
@@ -23,7 +23,7 @@ ALIKE = 0.4
 
 
 def lineages(sources: Sequence[str]) -> list[str]:
-    """Return for each cell a digest of its code and of that of all cells before it."""
+    """Return for each cell a digest of its code and the code of all cells before it."""
     digests, before = [], ""
     for source in sources:
         before = hashlib.sha256((before + fingerprint(source)).encode()).hexdigest()[:16]

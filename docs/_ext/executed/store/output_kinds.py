@@ -1,11 +1,11 @@
-"""Output kinds: outputs under MIME types of their own, of which a feature knows what they say."""
+"""Output kinds: outputs with MIME types of their own, which a feature can read."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 
 class OutputKind(Protocol):
-    """Outputs under a MIME type of their own, of which the core does not know what they say.
+    """Outputs with a MIME type of their own, which the core can't read.
 
     They are shown per device, even where all of them are equal.
     """
@@ -16,10 +16,13 @@ class OutputKind(Protocol):
         ...
 
     def problem(self, data: Any) -> str | None:
-        """Say what keeps data from being such an output; None where nothing does."""
+        """Say what keeps data from being such an output; None where nothing does.
+
+        The words follow "the cell displays" and "holds", such as "a record without a name".
+        """
         ...
 
-    def text(self, data: Mapping[str, Any]) -> str:
+    def text(self, data: Any) -> str:
         """Return what data says, as lines of text."""
         ...
 

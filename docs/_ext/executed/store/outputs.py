@@ -42,10 +42,9 @@ def kind_of(output: NotebookNode, kinds: Iterable[OutputKind]) -> OutputKind | N
     return next((kind for kind in kinds if kind.media_type in data), None)
 
 
-def content(output: NotebookNode, kind: OutputKind) -> dict[str, Any]:
-    """Return the data of an output of a kind; empty where it is no dictionary."""
-    data = output["data"][kind.media_type]
-    return dict(data) if isinstance(data, dict) else {}
+def content(output: NotebookNode, kind: OutputKind) -> Any:
+    """Return the data of an output of a kind, which may be any JSON."""
+    return output["data"][kind.media_type]
 
 
 def error(outputs: Iterable[NotebookNode]) -> NotebookNode | None:
@@ -76,13 +75,13 @@ def presentable(
     data is what it must be, else the text that came with it.
     """
     shown: list[NotebookNode] = []
-    seen: list[dict[str, Any]] = []
+    seen: list[tuple[str, Any]] = []
     for output in copy.deepcopy(list(outputs)):
         if kind := kind_of(output, kinds):
             data = content(output, kind)
-            if data in seen:
+            if (kind.media_type, data) in seen:
                 continue
-            seen.append(data)
+            seen.append((kind.media_type, data))
             good = kind.problem(data) is None
             text = kind.text(data) if good else output["data"].get("text/plain", "")
             output = nbformat.v4.new_output("stream", text=text + "\n")
@@ -90,18 +89,18 @@ def presentable(
             data = {kind: value for kind, value in output.data.items() if not DATA.fullmatch(kind)}
             output["data"] = NotebookNode(data)
         shown.append(output)
-    return joined(shown)
+    return with_whole_streams(shown)
 
 
 def cleaned(outputs: Iterable[NotebookNode]) -> list[NotebookNode]:
     """Return outputs as they leave a run: nothing in their texts names a place of this machine."""
-    clean = joined(outputs)
+    clean = with_whole_streams(outputs)
     for output in clean:
         change_texts(output, scrubbed, TEXTS)
     return clean
 
 
-def joined(outputs: Iterable[NotebookNode]) -> list[NotebookNode]:
+def with_whole_streams(outputs: Iterable[NotebookNode]) -> list[NotebookNode]:
     """Return outputs with streams in one piece, and without what native libraries log.
 
     Of a line that was written several times over, as bars of progress are, the last text stays.

@@ -105,14 +105,14 @@ class Recordings:
         return False
 
     def devices(self) -> list[str]:
-        """Return the names of the devices of which there are recordings."""
+        """Return the names of the devices that have recordings."""
         if not self.root.is_dir():
             return []
         folders = (path for path in self.root.iterdir() if path.is_dir())
         return sorted(path.name for path in folders if any(path.rglob("*.ipynb")))
 
     def pages(self, device: str) -> list[str]:
-        """Return the names of the pages of which a device has a file."""
+        """Return the names of the pages that have a recording on a device."""
         folder = self.root / device
         return sorted(
             path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.ipynb")

@@ -49,7 +49,7 @@ OF_USERS = "home|Users|users|scratch|work|data|mnt|nfs|gpfs|lustre|projects?|tmp
 
 
 def _private() -> list[tuple[re.Pattern[str], str]]:
-    """Return patterns of what names this machine and its user, with what is said instead.
+    """Return patterns that match names of this machine and its user, with their replacements.
 
     A name alone can be any word, such as `jax` or `gpu`; so it counts only in places where users
     and machines are named.

@@ -15,7 +15,7 @@ class Standing(enum.StrEnum):
 
 
 class CellStanding(enum.StrEnum):
-    """How the code that gave outputs stands to that of its cell today; false if it is the same."""
+    """How the code that gave outputs differs from the cell's code today; false if it doesn't."""
 
     SAME = ""
     CHANGED = "changed"

@@ -340,7 +340,7 @@ def test_a_framework_reads_what_holds_beside_other_pages_and_the_page_sees_its_o
     both, project, installed
 ):
     cells = "import reads", "import os\nprint(reads.FOUND, os.environ['WAITS'])"
-    declared = {"environment": {"": {"WAITS": "long"}}, "beside": {"WAITS": "short"}}
+    declared = {"environment": {"": {"WAITS": "long"}}, "in_parallel": {"WAITS": "short"}}
     forked, own = both(*map(project.cell, cells), frameworks={"reads": declared})
     assert printed(forked)[1] == "short long\n"
     assert printed(own)[1] == "long long\n"

@@ -330,9 +330,9 @@ def test_a_page_knows_the_lines_of_its_cells(project, read):
 def test_a_page_says_whether_it_is_executed_measures_and_what_records_it(project, read):
     assert read("Only prose.") is None
     plain = read(("1",))
-    assert not plain.benchmark and plain.recorded == ""
+    assert not plain.benchmark and plain.record_command == ""
     page = read(("1",), benchmark=True, recorded="nox -s years --")
-    assert page.benchmark and page.recorded == "nox -s years --"
+    assert page.benchmark and page.record_command == "nox -s years --"
     assert "recorded" not in page.notebook.metadata
 
 

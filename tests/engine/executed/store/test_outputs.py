@@ -123,6 +123,29 @@ def test_without_a_schema_nothing_is_a_measurement():
     assert [output.data for output in presentable(outputs)] == [{"text/plain": "x 1 ms"}] * 2
 
 
+class Listed:
+    """Lists of lines, as an output kind."""
+
+    def __init__(self, media_type):
+        self.media_type = media_type
+
+    def problem(self, data):
+        return None if isinstance(data, list) else "no list"
+
+    def text(self, data):
+        return "\n".join(data)
+
+
+def test_the_data_of_a_kind_may_be_a_list_and_is_shown_once_for_each_kind():
+    kinds = [Listed("application/x.one+json"), Listed("application/x.other+json")]
+    outputs = [
+        nbformat.v4.new_output("display_data", data={kind.media_type: lines, "text/plain": ""})
+        for kind in kinds
+        for lines in (["a", "b"], ["c"], ["a", "b"])
+    ]
+    assert [shown.text for shown in presentable(outputs, kinds)] == ["a\nb\nc\n" * 2]
+
+
 def test_native_logs_of_libraries_are_dropped_but_not_their_errors():
     log = (
         "WARNING: All log messages before absl::InitializeLog() is called are written to STDERR\n"

@@ -20,7 +20,7 @@ from .options import ErrorOptions
 from .version_files import OPTION, Text
 
 
-def beside(
+def with_versions(
     page: Page,
     panels: Iterable[list[Panel]],
     here: PageOutputs | None,
@@ -58,7 +58,7 @@ def _compared(own: CellOutputs, texts: Mapping[str, Text], options: Options) -> 
 
 
 def label(options: Options) -> str:
-    """Return what readers know the package as of which versions are recorded."""
+    """Return the readers' name of the package whose versions are recorded."""
     return options.framework_label(options.of(ErrorOptions).versions.package)
 
 
