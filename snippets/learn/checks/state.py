@@ -143,7 +143,7 @@ def trained(w, batches, rate, momentum):
 
 
 def largest(train, params, batches):
-    """Return how many matrix products are in the largest jitted program.
+    """Return how many matmuls are in the largest jitted program.
 
     An answer that JAX can't trace, as one that prints losses, returns 0.
     """
@@ -214,7 +214,7 @@ def check_train(train):
     )
     short, long = (largest(train, params, batches[:n]) for n in (3, 5))
     assert short == long, (
-        f"right, but its program has {short} matrix products for three "
+        f"right, but its program has {short} matmuls for three "
         f"batches and {long} for five, because JAX traces the loop; jit the "
         "step, and let the loop call it"
     )
