@@ -443,6 +443,13 @@ def test_a_batch_follows_from_its_number_and_an_epoch_has_each_row_once():
     np.testing.assert_array_equal(rows.batch_of(pair, 4, 4)[1], epochs[1][1])
 
 
+def test_the_order_of_an_epoch_is_made_once():
+    rows.order_of.cache_clear()
+    for number in range(6):
+        rows.batch_of((np.zeros(12), np.zeros(12)), number, 4)
+    assert rows.order_of.cache_info().misses == 2
+
+
 def test_targets_are_the_text_one_character_later(tmp_path):
     path = tmp_path / "text.txt"
     path.write_text("Grüße aus Köln! " * 100, "utf8")

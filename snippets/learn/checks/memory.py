@@ -42,6 +42,12 @@ def check_low_matmul(low_matmul):
     assert np.shape(found) == (4, 1) and np.allclose(found, 4e5, 0.02), (
         f"where 1e5 * 2 + 1e5 * 2 is to come out, it returns {found.ravel()}"
     )
+    found = low_matmul(jnp.array([[1.0, 2**-8]]), jnp.ones((2, 1)))
+    assert np.array_equal(found, [[1 + 2**-8]]), (
+        f"right, but of 1 + 1/256 it makes {found[0, 0]}: the sum was rounded "
+        "to bfloat16; `jnp.matmul` returns the float32 sums with "
+        "`preferred_element_type`"
+    )
 
 
 def normed(scale, x, axis=-1, epsilon=1e-6):

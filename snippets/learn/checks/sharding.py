@@ -159,7 +159,9 @@ def check_gradient(gradient):
     right = jax.grad(loss)(params, numbers)
     fetched.clear()
     whole.clear()
-    for mesh in meshes():
+    eight, four = meshes()
+    both = jax.make_mesh((4, 2), ("data", "model"), devices=eight.devices)
+    for mesh in (eight, four, both):
         with jax.set_mesh(mesh):
             batch = jax.device_put(numbers, jax.P("data"))
             found = gradient(loss, jax.device_put(params, jax.P()), batch)
@@ -179,8 +181,9 @@ def check_gradient(gradient):
             "mean of the loss instead, inside of what is differentiated"
         )
         assert np.allclose(ratios, 1, rtol=1e-3), (
-            f"on {mesh.size} devices the gradients for w and b are "
-            f"{np.array2string(ratios, precision=3)} times as large as on one"
+            f"on a mesh {dict(mesh.shape)} the gradients for w and b are "
+            f"{np.array2string(ratios, precision=3)} times as large as on one "
+            "device"
         )
 
 

@@ -7,7 +7,8 @@ import jax.numpy as jnp
 def low_matmul(x, kernel):
     """Return x @ kernel in float32, which is computed from bfloat16.
 
-    `x` (rows, n) and `kernel` (n, m) are in float32.
+    `x` (rows, n) and `kernel` (n, m) are in float32. The sums are never
+    rounded to bfloat16.
     """
     return x @ kernel
 

@@ -24,10 +24,10 @@ def windows(text, length):
 
 
 def masked_loss(logits, targets):
-    """Return the mean of -log p(target) over the targets that are none of -1.
+    """Return the mean of -log p(target) over the targets that are not -1.
 
     Logits are (rows, length, tokens), targets (rows, length), of which -1
-    stands for padding. It works under `jit`.
+    stands for padding; at least one is not. It works under `jit`.
     """
     losses = -jnp.take_along_axis(
         jax.nn.log_softmax(logits), targets[..., None], axis=-1

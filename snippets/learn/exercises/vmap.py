@@ -17,7 +17,10 @@ def values(coefficients, xs):
 
 
 def distances(xs, ys):
-    """Return the distance of each of `xs` (m, n) to each of `ys` (k, n)."""
+    """Return the distance of each of `xs` (m, n) to each of `ys` (k, n).
+
+    Of equal points the distance is 0, and its gradient is nan.
+    """
 
     def distance(x, y):
         return jnp.sqrt(jnp.sum((x - y) ** 2))

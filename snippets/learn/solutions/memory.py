@@ -7,9 +7,11 @@ import jax.numpy as jnp
 def low_matmul(x, kernel):
     """Return x @ kernel in float32, which is computed from bfloat16.
 
-    `x` (rows, n) and `kernel` (n, m) are in float32.
+    `x` (rows, n) and `kernel` (n, m) are in float32. The sums are never
+    rounded to bfloat16.
     """
-    return jnp.float32(jnp.bfloat16(x) @ jnp.bfloat16(kernel))
+    low = jnp.bfloat16(x), jnp.bfloat16(kernel)
+    return jnp.matmul(*low, preferred_element_type=jnp.float32)
 
 
 def rms_norm(scale, x):

@@ -1,9 +1,16 @@
 """Batches of rows: an endless series to train with, and all rows once."""
 
 import collections
+import functools
 
 import jax
 import numpy as np
+
+
+@functools.lru_cache(maxsize=2)
+def order_of(count, seed, epoch):
+    """Return the order of `count` rows in an epoch, which is made once."""
+    return np.random.default_rng((seed, epoch)).permutation(count)
 
 
 def batch_of(rows, number, size, seed=0):
@@ -14,7 +21,7 @@ def batch_of(rows, number, size, seed=0):
     """
     x, labels = rows
     epoch, place = divmod(number, len(x) // size)
-    order = np.random.default_rng((seed, epoch)).permutation(len(x))
+    order = order_of(len(x), seed, epoch)
     chosen = order[place * size : (place + 1) * size]
     return x[chosen], labels[chosen]
 

@@ -55,18 +55,24 @@ def by_astype(x, kernel):
     return (x.astype(jnp.bfloat16) @ kernel.astype("bfloat16")).astype(x.dtype)
 
 
+def by_dot_general(x, kernel):
+    low, right = x.astype("bfloat16"), kernel.astype("bfloat16")
+    return jax.lax.dot(low, right, preferred_element_type=jnp.float32)
+
+
 def summed_in_float32(x, kernel):
     return jnp.matmul(jnp.bfloat16(x), jnp.bfloat16(kernel), preferred_element_type="float32")
 
 
 def by_einsum(x, kernel):
     low = jax.tree.map(jnp.bfloat16, (x, kernel))
-    return jnp.float32(jnp.einsum("rn,nm->rm", *low))
+    return jnp.einsum("rn,nm->rm", *low, preferred_element_type=jnp.float32)
 
 
 def row_after_row(x, kernel):
+    dot = functools.partial(jnp.dot, preferred_element_type=jnp.float32)
     low = jnp.bfloat16(kernel)
-    return jax.vmap(lambda row: jnp.float32(jnp.bfloat16(row) @ low))(x)
+    return jax.vmap(lambda row: dot(jnp.bfloat16(row), low))(x)
 
 
 def by_root_mean_square(epsilon=1e-6, axis=-1, inside=True, mean=jnp.mean):
@@ -468,6 +474,7 @@ WRONG = [
     (checks.check_low_matmul, named_by_a_text, "it raises TypeError"),
     (checks.check_low_matmul, kernel_first, "it raises TypeError: dot_general"),
     (checks.check_low_matmul, of_one_row, "is to come out"),
+    (checks.check_low_matmul, by_astype, "the sum was rounded to bfloat16"),
     (checks.check_rms_norm, exercises.rms_norm, "convert before you square"),
     (checks.check_rms_norm, for_rows_of_64, "for rows of another length"),
     (checks.check_rms_norm, root_not_differentiated, "another derivative"),
@@ -526,7 +533,7 @@ WRONG = [
 ]
 
 RIGHT = [
-    (checks.check_low_matmul, by_astype),
+    (checks.check_low_matmul, by_dot_general),
     (checks.check_low_matmul, summed_in_float32),
     (checks.check_low_matmul, jax.jit(by_einsum)),
     (checks.check_low_matmul, row_after_row),

@@ -193,6 +193,10 @@ def scaled(function):
     return differentiated
 
 
+def over_all_devices(gradient):
+    return gradient / jax.sharding.get_abstract_mesh().size
+
+
 def of_one_shard(loss, params, batch):
     first = jax.tree.map(lambda x: jnp.asarray(jax.device_get(x)[:2]), batch)
     return jax.grad(loss)(params, first)
@@ -401,6 +405,7 @@ WRONG = [
     (checks.check_gradient, exercises.gradient, "8 times too large"),
     (checks.check_gradient, of_shards(jax.grad), "8 times too large"),
     (checks.check_gradient, of_shards(scaled(lambda g: g / 8)), "[0.5 0.5 0.5] times as large"),
+    (checks.check_gradient, of_shards(scaled(over_all_devices)), "{'data': 4, 'model': 2}"),
     (checks.check_gradient, of_shards(of_reduced(lambda x: jax.lax.psum(x, "data"))), "8 times"),
     (
         checks.check_gradient,
