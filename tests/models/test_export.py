@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from jax import export as jax_export
+from jax.experimental.compilation_cache import compilation_cache
 
 from snippets.models import export, real_model
 from snippets.programs.launcher import Finished
@@ -98,6 +99,37 @@ def test_pytorch_exports_the_same(tensors, batch):
         np.testing.assert_allclose(theirs.detach().numpy(), expected, atol=2e-5)
 
 
+@pytest.fixture
+def without_the_cache():
+    """Compile anew: what JAX's cache returns can't be loaded from a file."""
+    jax.config.update("jax_enable_compilation_cache", False)
+    compilation_cache.reset_cache()
+    jax.clear_caches()
+    yield
+    jax.config.update("jax_enable_compilation_cache", True)
+    compilation_cache.reset_cache()
+
+
+def test_a_program_of_the_cache_cannot_be_loaded_from_a_file(tensors, exported, batch, tmp_path):
+    ids, mask = batch
+    folder = jax.config.jax_compilation_cache_dir
+    (tmp_path / "cache").mkdir()
+    jax.config.update("jax_compilation_cache_dir", str(tmp_path / "cache"))
+    try:
+        for _ in range(2):
+            compilation_cache.reset_cache()
+            jax.clear_caches()
+            compiled = export.compile_ahead(tensors, ids, mask)
+    finally:
+        jax.config.update("jax_compilation_cache_dir", folder)
+        compilation_cache.reset_cache()
+    export.write_files(tmp_path, tensors, exported, compiled)
+    np.save(tmp_path / "ids.npy", ids)
+    with pytest.raises(RuntimeError, match=r"NOT_FOUND: Function .* not found"):
+        export.run_server(tmp_path, AHEAD="1")
+
+
+@pytest.mark.usefixtures("without_the_cache")
 def test_fresh_processes_answer_the_same(tensors, exported, batch, tmp_path):
     ids, mask = batch
     export.write_files(tmp_path, tensors, exported, export.compile_ahead(tensors, ids, mask))

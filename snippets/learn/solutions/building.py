@@ -49,7 +49,8 @@ def block(params, x):
     Add to x the heads of x normalized, times `params["out"]`
     (heads * size, width). Then add to that the MLP of that normalized,
     with "up" (width, hidden) and "down" (hidden, width). "heads" and the MLP
-    are those of `heads_and_mlp`. To normalize is `jax.nn.standardize` with an
+    are those of `heads_and_mlp`, whose two halves you write again, because
+    "out" lies between them. To normalize is `jax.nn.standardize` with an
     epsilon of 1e-5, times "norm1" and then "norm2", each (width,).
     """
     y = params["norm1"] * jax.nn.standardize(x, epsilon=1e-5)
@@ -87,7 +88,8 @@ def optimizer(steps):
 def write(params, prompt, count):
     """Return prompt (rows, length), and the likeliest tokens: (rows, count).
 
-    `params` are those of `small`.
+    `params` are those of `small`. `count`, which includes the prompt, is at
+    most the number of positions.
     """
     rows, length = prompt.shape
     heads, size = params["query"].shape[1:]

@@ -238,7 +238,10 @@ class Practice:
             if asked in (None, str(lesson.number), lesson.name)
         ]
         if not self.lessons:
-            raise LookupError(f"there is no lesson {asked!r}")
+            raise LookupError(
+                f"there is no lesson {asked!r}: take a number of the course, "
+                "or the name of a lesson's page, such as vmap"
+            )
         self.folder.mkdir(parents=True, exist_ok=True)
         text = self.folder / TEXT.name
         reads = any(
@@ -403,9 +406,9 @@ def practise(folder, once, asked=None):
         checked = [practice.check(lesson) for lesson in practice.lessons]
         practice.say()
         return 1 if practice.next() or not all(checked) else 0
-    print(
-        f"{len(practice.lessons)} files in {practice.folder}, checked when you save one."
-    )
+    count = len(practice.lessons)
+    files = f"{count} file{'s' * (count > 1)}"
+    print(f"{files} in {practice.folder}, checked when you save one.")
     print(
         "Ctrl-C ends this, and nothing is lost. A solution: jax-measured solution NAME"
     )

@@ -37,8 +37,16 @@ def windows(text, length):
 
 
 def load(options):
-    """Return (training, test): the end of the text, a tenth at most."""
+    """Return (training, test): the end of the text, a tenth at most.
+
+    SystemExit where the text is too short for a row of each.
+    """
     text = read(options.text or PLAYS)
     held_back = min(len(text) // 10, 16_384)
+    if held_back <= CONFIG.length:
+        raise SystemExit(
+            f"--text has {len(text)} characters: at least "
+            f"{10 * (CONFIG.length + 1)} are needed, so that a tenth is a row"
+        )
     training, test = np.split(text, [len(text) - held_back])
     return windows(training, CONFIG.length), windows(test, CONFIG.length)

@@ -95,6 +95,8 @@ def check(options, devices, rows, manager):
             f"--batch {options.batch} doesn't divide among {devices} devices "
             f"with --parts {options.parts} each: take a multiple of {shares}"
         )
+    if not rows:
+        raise SystemExit("there are no rows to train with: take more data")
     if options.batch > rows:
         raise SystemExit(
             f"--batch {options.batch} is too large: there are {rows} rows to "
@@ -103,6 +105,8 @@ def check(options, devices, rows, manager):
     if (done := manager.latest_step()) is None:
         return
     known = manager.metadata(done).custom_metadata or {}
+    if options.best:
+        return
     if known.get("batch", options.batch) != options.batch:
         raise SystemExit(
             f"step {done} in {manager.directory} was saved with --batch "
@@ -110,6 +114,29 @@ def check(options, devices, rows, manager):
             f"with --batch {options.batch}. Keep the size, or take another "
             "--folder"
         )
+
+
+def shapes_in(state):
+    """Return {path: shape} of the arrays of a state; a key is its data."""
+    shapes = {}
+    for path, x in jax.tree.leaves_with_path(state):
+        if jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key):
+            x = jax.eval_shape(jax.random.key_data, x)
+        name = jax.tree_util.keystr(path, simple=True, separator="/")
+        shapes[name] = x.shape
+    return shapes
+
+
+def check_shapes(saved, wanted, where):
+    """Raise SystemExit where a checkpoint has other arrays than a state."""
+    for name in sorted(saved.keys() | wanted.keys()):
+        if saved.get(name) != wanted.get(name):
+            raise SystemExit(
+                f"{where} was saved by another model or optimizer: its "
+                f"{name} is {saved.get(name, 'missing')}, and this program's "
+                f"{wanted.get(name, 'missing')}. Take another --folder, or "
+                "change the program back"
+            )
 
 
 def restored(options, mesh, manager, optimizer):
@@ -126,15 +153,10 @@ def restored(options, mesh, manager, optimizer):
         layout = jax.tree.map(lambda x: x.sharding, like)
         make = functools.partial(first_state, optimizer=optimizer)
         return 0, in_shards(make, layout)(jax.random.key(0))
-    try:
-        args = ocp.args.StandardRestore(like)
-        return done, manager.restore(done, args=args)
-    except (KeyError, TypeError, ValueError) as error:
-        raise SystemExit(
-            f"step {done} in {manager.directory} was saved by another model "
-            "or optimizer: take another --folder, or change the program "
-            f"back. Orbax says: {str(error).split('. ')[0]}"
-        ) from None
+    saved = shapes_in(manager.item_metadata(done))
+    where = f"step {done} in {manager.directory}"
+    check_shapes(saved, shapes_in(like), where)
+    return done, manager.restore(done, args=ocp.args.StandardRestore(like))
 
 
 def say(text):

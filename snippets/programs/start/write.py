@@ -58,14 +58,25 @@ def write(apply, state, prompt, key, temperature, length, count):
     return jax.lax.scan(step, first, jnp.arange(count))[1]
 
 
+def at_least(kind, least):
+    """Return a type for argparse: a number that is not below `least`."""
+
+    def number(text):
+        if not (value := kind(text)) >= least:
+            raise argparse.ArgumentTypeError(f"{text} is below {least}")
+        return value
+
+    return number
+
+
 def main(words=None):
     """Write as a command line says."""
     parser = argparse.ArgumentParser(description="Write text.")
     folder = pathlib.Path(sys.argv[0]).with_name("run")
     parser.add_argument("prompt", help="the text to go on with, in ASCII")
     valued = {
-        "--count": (int, 400, "characters to write"),
-        "--temperature": (float, 0.8, "0: always the likeliest"),
+        "--count": (at_least(int, 1), 400, "characters to write"),
+        "--temperature": (at_least(float, 0), 0.8, "0: always the likeliest"),
         "--seed": (int, 0, "another one, another text"),
         "--folder": (pathlib.Path, folder, "of the checkpoints"),
     }
