@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import tomllib
+import types
 
 import jax
 import numpy as np
@@ -381,6 +382,31 @@ def test_another_batch_is_refused_where_a_run_goes_on(small, tmp_path):
     for path in tmp_path.rglob("_CHECKPOINT_METADATA"):
         path.write_text(path.read_text().replace('"batch"', '"other"'))
     assert len(train.run(given(tmp_path, "--batch 32"), jax.devices()[:2])) == 2
+
+
+def test_the_best_is_read_whatever_the_batch(small, tmp_path, capsys):
+    train.run(given(tmp_path), jax.devices())
+    assert len(train.run(given(tmp_path, "--best --batch 32"), jax.devices())) == 0
+    assert re.search(r"^test \d", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_a_text_without_rows_for_the_test_is_refused(tmp_path):
+    path, least = tmp_path / "text", 10 * (text.CONFIG.length + 1)
+    path.write_text("a" * (least - 1))
+    options = types.SimpleNamespace(text=str(path))
+    with pytest.raises(SystemExit, match=f"has {least - 1} characters: at least {least} are"):
+        text.load(options)
+    path.write_text("a" * least)
+    assert [len(tokens) for tokens, _ in text.load(options)] == [9, 1]
+
+
+@pytest.mark.parametrize(
+    "words", ["--count 0", "--count -5", "--temperature -1", "--temperature nan"]
+)
+def test_no_text_is_written_by_a_number_that_is_none(words, capsys):
+    with pytest.raises(SystemExit):
+        writing.main(["a", *words.split()])
+    assert " is below " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,29 @@ def state_on(mesh, optimizer, sharding):
     )
 
 
+def shapes_in(state):
+    """Return {path: shape} of the arrays of a state; a key is its data."""
+    shapes = {}
+    for path, x in jax.tree.leaves_with_path(state):
+        if jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key):
+            x = jax.eval_shape(jax.random.key_data, x)
+        name = jax.tree_util.keystr(path, simple=True, separator="/")
+        shapes[name] = x.shape
+    return shapes
+
+
+def check_shapes(saved, wanted, where):
+    """Raise SystemExit where a checkpoint has other arrays than a state."""
+    for name in sorted(saved.keys() | wanted.keys()):
+        if saved.get(name) != wanted.get(name):
+            raise SystemExit(
+                f"{where} was saved by another model or optimizer: its "
+                f"{name} is {saved.get(name, 'missing')}, and this program's "
+                f"{wanted.get(name, 'missing')}. Take another --folder, or "
+                "change the program back"
+            )
+
+
 def functions_of(options, optimizer):
     """Return the step, and the loss without dropout, both compiled."""
     apply, *_ = split_nnx(nnx.eval_shape(lambda: network(nnx.Rngs(0))))

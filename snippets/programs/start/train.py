@@ -20,11 +20,13 @@ from snippets.processes.cluster import join_by_launcher
 from snippets.programs.start.images import OPTIONS, UNIT, load
 from snippets.programs.start.rows import batches_ahead, in_order
 from snippets.programs.start.state import (
+    check_shapes,
     checkpoints_in,
     evaluated,
     first_state,
     functions_of,
     mesh_over,
+    shapes_in,
     share_of_peak,
     state_on,
     take_steps,
@@ -114,29 +116,6 @@ def check(options, devices, rows, manager):
             f"with --batch {options.batch}. Keep the size, or take another "
             "--folder"
         )
-
-
-def shapes_in(state):
-    """Return {path: shape} of the arrays of a state; a key is its data."""
-    shapes = {}
-    for path, x in jax.tree.leaves_with_path(state):
-        if jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key):
-            x = jax.eval_shape(jax.random.key_data, x)
-        name = jax.tree_util.keystr(path, simple=True, separator="/")
-        shapes[name] = x.shape
-    return shapes
-
-
-def check_shapes(saved, wanted, where):
-    """Raise SystemExit where a checkpoint has other arrays than a state."""
-    for name in sorted(saved.keys() | wanted.keys()):
-        if saved.get(name) != wanted.get(name):
-            raise SystemExit(
-                f"{where} was saved by another model or optimizer: its "
-                f"{name} is {saved.get(name, 'missing')}, and this program's "
-                f"{wanted.get(name, 'missing')}. Take another --folder, or "
-                "change the program back"
-            )
 
 
 def restored(options, mesh, manager, optimizer):
