@@ -504,9 +504,8 @@ def generate(params, prompt, key, temperature, config, count, lengths=None):
 def generate_long(params, prompt, key, temperature, config, count):
     """Return prompt (rows, length) and what follows, `count` tokens in all.
 
-    The prompt fits into the model, and the text may be longer than it. From
-    there on each token follows from the last `config.length` alone, and
-    nothing is cached.
+    The prompt fits into the model; the text may be longer. Beyond, each token
+    follows from the last `config.length` alone, and nothing is cached.
     """
     if count <= config.length:
         return generate(params, prompt, key, temperature, config, count)
