@@ -395,6 +395,48 @@ def pairs_of_neighbours(params, x):
     return solutions.grouped(params | own, x)
 
 
+def uphill(steps):
+    return optax.chain(optax.adam(0.02), optax.scale(-1.0))
+
+
+def clipped_nadam(steps):
+    rates = optax.warmup_cosine_decay_schedule(0.0, 0.03, 20, steps)
+    return optax.chain(optax.clip_by_global_norm(1.0), optax.nadam(rates))
+
+
+def nothing_new(params, prompt, count):
+    rows, length = prompt.shape
+    return jnp.zeros((rows, count), jnp.int32).at[:, :length].set(prompt)
+
+
+def of_the_bigram(params, prompt, count):
+    def step(last, _):
+        token = params["table"][last].argmax(axis=-1)
+        return token, token
+
+    tokens = jax.lax.scan(step, prompt[:, -1], length=count - prompt.shape[1])[1]
+    return jnp.concatenate([prompt, tokens.T], axis=1)
+
+
+def of_each_row(params, prompt, count):
+    rows = [solutions.write(params, row[None], count) for row in prompt]
+    return jnp.concatenate(rows)
+
+
+def as_complex_numbers(params, x):
+    query, key, value = (jnp.einsum("rlw,whs->rlhs", x, params[name]) for name in NAMES)
+    half = query.shape[-1] // 2
+    angle = jnp.arange(x.shape[1])[:, None] * 10000.0 ** (-jnp.arange(half) / half)
+    turn = jnp.exp(1j * angle)[:, None]
+
+    def turned(y):
+        z = jax.lax.complex(y[..., :half], y[..., half:]) * turn
+        return jnp.concatenate([z.real, z.imag], axis=-1)
+
+    y = jax.nn.dot_product_attention(turned(query), turned(key), value, is_causal=True)
+    return jnp.einsum("rlhs,hsw->rlw", y, params["out"])
+
+
 def with_scores(params, x):
     query, key, value = (jnp.einsum("rlw,whs->rhls", x, params[name]) for name in NAMES)
     half, groups = query.shape[-1] // 2, key.shape[1]
@@ -604,12 +646,17 @@ WRONG = [
     (checks.check_optimizer, lambda steps: optax.adam(1.0), "2.55 at most is asked"),
     (checks.check_optimizer, lambda steps: optax.set_to_zero(), "the loss is 4.8"),
     (checks.check_optimizer, lambda steps: 0.03, "it raises AttributeError"),
+    (checks.check_optimizer, lambda steps: optax.adam(1e-6), "2.55 at most is asked"),
+    (checks.check_optimizer, uphill, "2.55 at most is asked"),
+    (checks.check_optimizer, lambda steps: optax.adam, "it raises AttributeError"),
     (checks.check_write, exercises.write, "100%"),
     (checks.check_write, growing, "What does it compute again"),
     (checks.check_write, in_a_while_loop, "take `scan`"),
     (checks.check_write, of_one_token, "it writes another text"),
     (checks.check_write, of_one_row, "it writes another text"),
     (checks.check_write, only_new_ones, "its shape is (3, 27)"),
+    (checks.check_write, nothing_new, "it writes another text"),
+    (checks.check_write, of_the_bigram, "it writes another text"),
     (checks.check_grouped, grouped_of((0, 0, 0)), "nothing is rotated"),
     (checks.check_grouped, grouped_of((1, 0, 0)), "only queries are rotated"),
     (checks.check_grouped, grouped_of((1, 1, 1)), "values are rotated"),
@@ -671,15 +718,26 @@ RIGHT = [
     (checks.check_whole, of_one_text),
     (checks.check_write, after_the_prompt),
     (checks.check_write, by_fori_loop),
+    (checks.check_write, jax.jit(after_the_prompt, static_argnames="count")),
+    (checks.check_write, of_each_row),
     (checks.check_grouped, grouped_of()),
     (checks.check_grouped, with_scores),
+    (checks.check_grouped, jax.jit(with_scores)),
+    (checks.check_grouped, as_complex_numbers),
 ]
 # What these are checked for is how they train.
 TRAINED = [
     (checks.check_optimizer, lambda steps: optax.adamw(0.02, b2=0.95)),
     (checks.check_optimizer, lambda steps: optax.adam(optax.linear_schedule(0.05, 0.0, steps))),
+    (
+        checks.check_optimizer,
+        lambda steps: optax.adamw(optax.cosine_onecycle_schedule(steps, 0.03)),
+    ),
+    (checks.check_optimizer, clipped_nadam),
     (checks.check_steady, run_of(jnp.mean)),
     (checks.check_steady, run_of(lambda losses: losses.sum() / losses.size)),
+    (checks.check_steady, run_of(lambda losses: losses.mean(axis=1).mean())),
+    (checks.check_steady, run_of(lambda losses: jnp.average(losses))),
 ]
 
 

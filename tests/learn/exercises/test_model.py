@@ -496,6 +496,13 @@ def zeros_before_and_after(optimizer):
     return optax.chain(zero, optimizer, zero)
 
 
+def by_partition(optimizer):
+    def label(params):
+        return {name: name == "last" for name in params}
+
+    return optax.partition({True: optimizer, False: optax.set_to_zero()}, label)
+
+
 def by_multi_transform(optimizer):
     def labels(params):
         return jax.tree.map_with_path(lambda path, _: path[0].key == "last", params)
@@ -596,6 +603,7 @@ RIGHT = [
     (checks.check_with_decay, decayed_by_hand),
     (checks.check_last_layer_alone, masked_twice),
     (checks.check_last_layer_alone, by_hand),
+    (checks.check_last_layer_alone, by_partition),
     (checks.check_last_layer_alone, by_multi_transform),
 ]
 

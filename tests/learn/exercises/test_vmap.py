@@ -160,6 +160,10 @@ def by_broadcasting(xs, ys):
     return jnp.linalg.norm(xs[:, None] - ys[None], axis=-1)
 
 
+def by_coordinates(xs, ys):
+    return jnp.sqrt(sum((x[:, None] - y) ** 2 for x, y in zip(xs.T, ys.T, strict=True)))
+
+
 def mapped_from_outside(xs, ys):
     columns = jax.vmap(distance, in_axes=(0, None))
     return jax.vmap(columns, in_axes=(None, 0), out_axes=1)(xs, ys)
@@ -474,6 +478,7 @@ RIGHT = [
     (checks.check_values, values_by_partial),
     (checks.check_values, jax.jit(values_vectorized)),
     (checks.check_distances, by_broadcasting),
+    (checks.check_distances, by_coordinates),
     (checks.check_distances, mapped_from_outside),
     (checks.check_distances, jax.jit(by_closures)),
     (checks.check_prefix_means, sum_of_the_own),
