@@ -332,7 +332,10 @@ def test_one_lesson_is_practised(package, tmp_path, capsys):
     package.practising.Practice(tmp_path / "one", "arrays")
     assert [path.name for path in (tmp_path / "one").iterdir()] == ["02_arrays.py"]
     assert package.command.main(["practice", str(tmp_path / "none"), "--lesson", "99"]) == 2
-    assert capsys.readouterr().err == "there is no lesson '99'\n"
+    assert capsys.readouterr().err == (
+        "there is no lesson '99': take a number of the course, or the name of a lesson's page, "
+        "such as vmap\n"
+    )
     assert not (tmp_path / "none").exists()
 
 

@@ -30,6 +30,22 @@ def test_what_limits_is_said(capsys):
     ]
 
 
+def test_the_form_says_the_costs_of_the_snippet():
+    form = pages.paths()["your_machine/roofline"].read_text("utf8")
+    costs = re.findall(
+        r'<option value="(\w+)" data-operations="(\d) (\d)" data-numbers="(\d) (\d)">', form
+    )
+    widths = dict(re.findall(r'<option data-bytes="(\d)">(\w+)</option>', form))
+    assert {name: int(width) for width, name in widths.items()} == roofline.BYTES
+    assert {name for name, *_ in costs} == roofline.OPERATIONS.keys()
+    for name, *numbers in costs:
+        times, power, arrays, size = map(int, numbers)
+        for n in (1, 7, 10**9):
+            for width in roofline.BYTES.values():
+                cost = roofline.OPERATIONS[name](n, width)
+                assert cost == (times * n**power, width * arrays * n**size)
+
+
 def declared(name):
     """Return the options of the roofline of a page, and the costs that they declare."""
     text = pages.paths()[name].read_text("utf8")

@@ -10,6 +10,7 @@ import dataclasses
 import datetime
 import enum
 import json
+import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
@@ -18,6 +19,7 @@ from typing import Annotated, Any
 from . import files
 from .names import nearest
 
+MOMENT = re.compile(r"20\d\d-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)", re.ASCII)
 PLAIN_TYPES: dict[Any, tuple[tuple[type, ...], str]] = {
     str: ((str,), "a text"),
     float: ((float, int), "a number"),
@@ -48,10 +50,13 @@ LEAST_1 = Rule(lambda value: value >= 1, "1 or more")
 
 def is_moment(value: object) -> bool:
     """Whether a value is a date with time and zone in ISO format, of this century."""
-    if not isinstance(value, str) or "T" not in value:
+    if not isinstance(value, str) or not MOMENT.fullmatch(value):
         return False
-    moment = datetime.datetime.fromisoformat(value)
-    return moment.tzinfo is not None and 2000 <= moment.year < 2100
+    try:
+        datetime.datetime.fromisoformat(value)
+    except ValueError:
+        return False
+    return True
 
 
 def typed(kind: Any, value: Any, place: tuple[Any, ...] = ()) -> Any:

@@ -56,22 +56,22 @@ class Schema:
         return int(self.rules["method"])
 
     @functools.cached_property
-    def _check(self) -> Callable[[object], object]:
-        """What raises for a record that the rules do not allow."""
+    def check_record(self) -> Callable[[object], object]:
+        """What raises JsonSchemaValueException for a record that the rules do not allow."""
         return _validator(self.rules)
 
     @functools.cached_property
-    def _check_file(self) -> Callable[[object], object]:
-        """What raises for a file of the command that the rules do not allow."""
+    def check_file(self) -> Callable[[object], object]:
+        """What raises the same for a file of the command, but for its records."""
         return _validator({"$ref": "#/$defs/file", "$defs": self.rules["$defs"]})
 
     def problem(self, record: Any) -> str | None:
         """Say what keeps a record from being a measurement; None where nothing does."""
-        return self._problem(record, self._check, "the record")
+        return self._problem(record, self.check_record, "the record")
 
     def file_problem(self, file: Any) -> str | None:
         """Say what keeps the content of a file from being one of the command, but for records."""
-        return self._problem(file, self._check_file, "the file")
+        return self._problem(file, self.check_file, "the file")
 
     def _problem(self, value: Any, check: Callable[[object], object], called: str) -> str | None:
         try:

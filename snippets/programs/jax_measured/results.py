@@ -11,6 +11,7 @@ import datetime
 import functools
 import json
 import os
+import pathlib
 import re
 import statistics
 import zlib
@@ -19,7 +20,8 @@ import fastjsonschema
 
 from . import timer
 from .engine.measured import reader
-from .table import parts, reference
+from .engine.measured.schema import Measurement, Schema, parts, single
+from .table import reference
 
 FORMAT = "jax-measured"
 VERSION = 1
@@ -34,9 +36,6 @@ MOST_OPERATIONS = 1e17
 TOGETHER = 3
 # How many times as long a call takes as the first at most.
 FIRST = 100
-MOMENT = re.compile(
-    r"20\d\d-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)", re.ASCII
-)
 
 
 class Refused(Exception):
@@ -46,19 +45,16 @@ class Refused(Exception):
 @functools.cache
 def book():
     """Return what the book recorded, and what its pages run."""
-    folder = os.path.dirname(__file__)
-    with open(os.path.join(folder, "book.json"), encoding="utf8") as file:
-        return json.load(file)
+    text = pathlib.Path(__file__).with_name("book.json").read_text("utf8")
+    return json.loads(text)
 
 
 @functools.cache
 def schema():
-    """Return the rules for a record."""
-    folder = os.path.dirname(__file__)
-    with open(
-        os.path.join(folder, "measurement.schema.json"), encoding="utf8"
-    ) as file:
-        return json.load(file)
+    """Return the rules for a record and a file."""
+    return Schema.load(
+        pathlib.Path(__file__).with_name("measurement.schema.json")
+    )
 
 
 def reduced(record):
@@ -198,8 +194,10 @@ def float_of(name):
 
 def number_of(version):
     """Return a version as numbers that can be compared; raises Refused."""
-    book = schema()["$defs"]["file"]["properties"]["book"]
-    if not isinstance(version, str) or not re.search(book["pattern"], version):
+    rules = schema().rules["$defs"]["file"]["properties"]["book"]
+    if not isinstance(version, str) or not re.search(
+        rules["pattern"], version
+    ):
         raise Refused("it does not say of which version of the book it is")
     return [int(part) for part in version.split(".")]
 
@@ -214,40 +212,20 @@ def check(found):
         raise Refused(
             "it is of a newer book: install the newer jax-measured to read it"
         )
-    validate("file", found, "it")
+    validate(schema().check_file, found, "it")
     for number, record in enumerate(found["records"], 1):
-        validate("record", record, f"record {number}")
+        validate(schema().check_record, record, f"record {number}")
     for wrong in contradictions(found["records"]):
         raise Refused(wrong)
 
 
-def is_moment(text):
-    """Say whether a text is a date with its time and zone, of this century."""
+def validate(rules, value, called):
+    """Raise Refused, in words, for a value that the rules do not allow."""
     try:
-        datetime.datetime.fromisoformat(text)
-    except ValueError:
-        return False
-    return MOMENT.fullmatch(text) is not None
-
-
-@functools.cache
-def validator(kind):
-    """Return what raises for a value that the schema does not allow."""
-    rules = {"file": {"$ref": "#/$defs/file", "$defs": schema()["$defs"]}}
-    return fastjsonschema.compile(
-        rules.get(kind, schema()),
-        formats={"date-time": is_moment},
-        use_default=False,
-    )
-
-
-def validate(kind, value, called):
-    """Raise Refused, in words, for a value that the schema does not allow."""
-    try:
-        validator(kind)(value)
+        rules(value)
     except fastjsonschema.JsonSchemaValueException as error:
         path = [int(at) + 1 if at.isdecimal() else at for at in error.path[1:]]
-        if kind == "file" and path[:1] == ["records"] and path[1:]:
+        if called == "it" and path[:1] == ["records"] and path[1:]:
             path = [f"record {path[1]}", *path[2:]]
         place = ", ".join(
             map(str, [called, *path] if called != "it" else path)
@@ -273,43 +251,38 @@ def contradictions(records):
     """Yield how records that follow the schema contradict themselves."""
     seen = set()
     for record in records:
-        if {part["method"] for part in [record, *parts(record)]} != {
-            schema()["method"]
+        of = [Measurement.from_plain(each) for each in single(record)]
+        rounds = [
+            [len(each.latency) for each in part.processes] for part in of
+        ]
+        if {record["method"], *(each.method for each in of)} != {
+            schema().method
         }:
             yield f"{record['name']} was measured by another method than the book's"
-        turns = [rounds(part) for part in parts(record)]
-        if len(set(map(len, turns))) > 1:
+        if len(set(map(len, rounds))) > 1:
             yield f"what {record['name']} compares is not of the same processes"
-        elif turns.count(turns[0]) < len(turns):
+        elif rounds.count(rounds[0]) < len(rounds):
             yield f"what {record['name']} compares is not of the same rounds"
-        for part in parts(record):
-            called = reference(part)
-            if called in seen:
-                yield f"it holds {called} twice"
-            seen.add(called)
-            if part is not record and not f"{part['name']}/".startswith(
-                f"{record['name']}/"
-            ):
-                yield f"{called} is no part of {record['name']}"
-            for process in part["processes"]:
-                yield from impossible(called, process, part["work"] or 0)
+        for each in of:
+            if each.reference in seen:
+                yield f"it holds {each.reference} twice"
+            seen.add(each.reference)
+            if not f"{each.name}/".startswith(f"{record['name']}/"):
+                yield f"{each.reference} is no part of {record['name']}"
+            yield from impossible(each)
 
 
-def rounds(part):
-    """Return of how many rounds each process of a measurement is."""
-    return [len(process["latency"]) for process in part["processes"]]
-
-
-def impossible(called, process, work):
-    """Yield what cannot be of the times of one process."""
-    latency = statistics.median(process["latency"])
-    each = statistics.median(process.get("throughput") or [latency])
-    first = process["first_call"]
-    if not (SHORTEST <= latency <= LONGEST and SHORTEST <= each <= LONGEST):
-        yield f"the time of {called} is none that a call can take"
-    if each > TOGETHER * latency:
-        yield f"of {called} one call of many takes longer than one alone"
-    if first is not None and first < latency / FIRST:
-        yield f"of {called} the first call is shorter than all others"
-    if work / each > MOST_OPERATIONS:
-        yield f"{called} does more operations a second than any machine"
+def impossible(of):
+    """Yield what cannot be of the times of a measurement."""
+    called = of.reference
+    for process in of.processes:
+        latency = process.number("latency")
+        each = process.number("throughput") or latency
+        if not SHORTEST <= min(latency, each) <= max(latency, each) <= LONGEST:
+            yield f"the time of {called} is none that a call can take"
+        if each > TOGETHER * latency:
+            yield f"of {called} one call of many takes longer than one alone"
+        if process.first_call and process.first_call < latency / FIRST:
+            yield f"of {called} the first call is shorter than all others"
+        if (of.work or 0) / each > MOST_OPERATIONS:
+            yield f"{called} does more operations a second than any machine"

@@ -149,6 +149,12 @@ def test_a_record_must_be_an_object(schema, value):
     assert schema.problem(value)
 
 
+@pytest.mark.parametrize("date", ["yesterday", "2026-13-02T03:04:05+00:00", "2026-W01-1T00+00:00"])
+def test_a_problem_of_a_date_names_it(schema, date):
+    words = "the record.processes[0].date must be date-time"
+    assert schema.problem(RECORD | process(date=date)) == words
+
+
 def test_a_problem_names_the_place_and_is_short(schema):
     assert schema.problem(RECORD | {"version": 2}).startswith("the record.version must be")
     problem = schema.problem(RECORD | process(latency=[1.0, "x"]))

@@ -1,9 +1,8 @@
-// The answer whether a time is possible: the formula of snippets/your_machine/roofline.py, for the
-// roofs that the build wrote, and for the reader's.
+// The answer whether a time is possible, for the roofs that the build wrote, and for the reader's.
+// What an operation costs stands in the form: COEFFICIENT POWER of n, of operations and of numbers.
 (() => {
   "use strict";
   const { LABEL, record } = window.machine;
-  const BYTES = { float64: 8, float32: 4, bfloat16: 2, float16: 2 };
   const UNITS = [["s", 1], ["ms", 1e3], ["µs", 1e6], ["ns", 1e9]];
   const secondsText = (seconds) => {
     const [unit, scale] = UNITS.find(([, each]) => seconds * each >= 0.9995) ?? UNITS.at(-1);
@@ -13,28 +12,22 @@
     Object.entries(JSON.parse(data.textContent).devices));
   if (record?.roofs) devices.push([LABEL, [record.roofs.bandwidth, record.roofs.rates]]);
 
-  // Operations, and numbers that are read or written.
-  const OPERATIONS = {
-    copy: (n) => [0, 2 * n],
-    elementwise: (n) => [n, 2 * n],
-    sum: (n) => [n, n],
-    product: (n) => [2 * n ** 3, 3 * n ** 2],
+  const costOf = (text, n) => {
+    const [coefficient, power] = text.split(" ").map(Number);
+    return coefficient * n ** power;
   };
-  const leastTime = (operation, n, dtype, bandwidth, rate) => {
-    const [operations, numbers] = OPERATIONS[operation](n);
-    return [(numbers * BYTES[dtype]) / bandwidth, operations / rate];
-  };
-  window.machine.leastTime = leastTime;
 
   const group = document.querySelector(".possible-time");
   const { element } = window.book;
   const [operation, size, dtype] = group.querySelectorAll("select, input");
   const output = group.querySelector('[role="status"]');
+  const chosen = ({ selectedOptions: [option] }) => option.dataset;
   const say = (tag, ...content) => element(tag, {}, ...content);
   const answerOf = (n, [label, [bandwidth, rates]]) => {
     const rate = rates[dtype.value];
     if (!rate) return say("li", `${label}: no matmul of ${dtype.value} was measured.`);
-    const times = leastTime(operation.value, n, dtype.value, bandwidth, rate);
+    const [{ operations, numbers }, { bytes }] = [operation, dtype].map(chosen);
+    const times = [costOf(numbers, n) * bytes / bandwidth, costOf(operations, n) / rate];
     const by = times[0] >= times[1] ? "memory" : "arithmetic";
     const [memory, arithmetic] = times.map(secondsText);
     return say("li", `${label}: at least `, say("strong", secondsText(Math.max(...times))),
