@@ -146,7 +146,7 @@ def run_programs(folder, programs):
     A program is (devices, function, arguments): it has so many virtual
     devices, and ten minutes. `cloudpickle` writes the function to the folder,
     with those of a notebook that it calls. Returned are the exit status and
-    what it wrote to standard error.
+    what it wrote to standard error. RuntimeError where a program raises.
     """
     running = []
     try:
@@ -168,6 +168,9 @@ def run_programs(folder, programs):
     finally:
         for process in running:
             process.kill()
+    for process, text in zip(running, texts, strict=True):
+        if process.returncode > 0:
+            raise RuntimeError(f"a program failed:\n{text}")
     return [
         (p.returncode, text) for p, text in zip(running, texts, strict=True)
     ]

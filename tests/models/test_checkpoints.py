@@ -27,6 +27,11 @@ def folder(tmp_path_factory):
     return folder
 
 
+def test_a_program_that_raises_is_an_error_with_its_words(tmp_path):
+    with pytest.raises(RuntimeError, match=r"a program failed:\n(.*\n)*ZeroDivisionError"):
+        checkpoints.run_programs(tmp_path, [(1, divmod, (1, 1)), (1, divmod, (1, 0))])
+
+
 @pytest.fixture
 def manager(folder):
     with ocp.CheckpointManager(folder / "run") as manager:

@@ -280,12 +280,13 @@ def test_replicated_parameters_train_like_sharded_ones_and_take_over_their_check
 
 def test_the_next_batch_is_made_while_a_step_runs(small, tmp_path, monkeypatch):
     """On a CPU a step waits for the one before only after that."""
-    said, batch_of = [], rows.batch_of
+    said, batches_of = [], rows.batches_of
     functions_of, wait = train.functions_of, jax.block_until_ready
 
-    def made(data, number, *given):
-        said.append(f"made {number}")
-        return batch_of(data, number, *given)
+    def made(data, numbers, *given):
+        for number, batch in zip(numbers, batches_of(data, numbers, *given), strict=True):
+            said.append(f"made {number}")
+            yield batch
 
     def functions(options, optimizer):
         step, testing = functions_of(options, optimizer)
@@ -300,7 +301,7 @@ def test_the_next_batch_is_made_while_a_step_runs(small, tmp_path, monkeypatch):
         said.extend(["wait"] * len(values))
         return wait(values)
 
-    monkeypatch.setattr(rows, "batch_of", made)
+    monkeypatch.setattr(rows, "batches_of", made)
     monkeypatch.setattr(train, "functions_of", functions)
     monkeypatch.setattr(state.jax, "block_until_ready", waited)
     train.run(given(tmp_path, "--every 4"), jax.devices()[:2])
@@ -461,19 +462,29 @@ def test_a_second_run_in_a_folder_is_refused_until_the_first_ends(tmp_path):
         pass
 
 
-def test_a_batch_follows_from_its_number_and_an_epoch_has_each_row_once():
+def labels_of(numbers):
     pair = np.arange(12.0)[:, None], np.arange(12)
-    epochs = [[rows.batch_of(pair, n + e, 4)[1] for n in range(3)] for e in (0, 3)]
+    return [labels for _, labels in rows.batches_of(pair, numbers, 4)]
+
+
+def test_a_batch_follows_from_its_number_and_an_epoch_has_each_row_once():
+    epochs = labels_of(range(3)), labels_of(range(3, 6))
     assert all(sorted(np.concatenate(epoch)) == list(range(12)) for epoch in epochs)
     assert not np.array_equal(*epochs)
-    np.testing.assert_array_equal(rows.batch_of(pair, 4, 4)[1], epochs[1][1])
+    np.testing.assert_array_equal(labels_of(range(1, 6)), [*epochs[0][1:], *epochs[1]])
+    np.testing.assert_array_equal(labels_of([4]), [epochs[1][1]])
 
 
-def test_the_order_of_an_epoch_is_made_once():
-    rows.order_of.cache_clear()
-    for number in range(6):
-        rows.batch_of((np.zeros(12), np.zeros(12)), number, 4)
-    assert rows.order_of.cache_info().misses == 2
+def test_the_order_of_an_epoch_is_made_once(monkeypatch):
+    seeds, make = [], np.random.default_rng
+
+    def noted(seed):
+        seeds.append(seed)
+        return make(seed)
+
+    monkeypatch.setattr(rows.np.random, "default_rng", noted)
+    assert len(labels_of(range(6))) == 6
+    assert seeds == [(0, 0), (0, 1)]
 
 
 def test_targets_are_the_text_one_character_later(tmp_path):

@@ -1,29 +1,25 @@
 """Batches of rows: an endless series to train with, and all rows once."""
 
 import collections
-import functools
+import itertools
 
 import jax
 import numpy as np
 
 
-@functools.lru_cache(maxsize=2)
-def order_of(count, seed, epoch):
-    """Return the order of `count` rows in an epoch, which is made once."""
-    return np.random.default_rng((seed, epoch)).permutation(count)
+def batches_of(rows, numbers, size, seed=0):
+    """Yield batches (x, labels) of `size` rows, by their numbers.
 
-
-def batch_of(rows, number, size, seed=0):
-    """Return batch `number` of an endless series: (x, labels) of `size` rows.
-
-    Each epoch has an order of its own, and drops what fills no batch. A batch
-    follows from its number alone, in whichever process it is made.
+    A batch follows from its number alone, in whichever process it is made:
+    each epoch has an order of its own, and drops what fills no batch.
     """
     x, labels = rows
-    epoch, place = divmod(number, len(x) // size)
-    order = order_of(len(x), seed, epoch)
-    chosen = order[place * size : (place + 1) * size]
-    return x[chosen], labels[chosen]
+    count = len(x) // size
+    for epoch, own in itertools.groupby(numbers, lambda n: n // count):
+        order = np.random.default_rng((seed, epoch)).permutation(len(x))
+        for number in own:
+            chosen = order[number % count * size :][:size]
+            yield x[chosen], labels[chosen]
 
 
 def in_order(rows, size):
@@ -67,8 +63,8 @@ def batches_ahead(rows, numbers, size, mesh):
     taken.
     """
     ready = collections.deque()
-    for number in numbers:
-        ready.append(on_devices(batch_of(rows, number, size), mesh))
+    for batch in batches_of(rows, numbers, size):
+        ready.append(on_devices(batch, mesh))
         if len(ready) == 2:
             yield ready.popleft()
     yield from ready
