@@ -48,8 +48,8 @@ LOCK = pathlib.Path("requirements.lock")
 ENGINE = {"PYTHONPATH": "docs/_ext"}
 MACHINE = runpy.run_path("docs/_ext/executed/run/machine.py")
 PLACES = MACHINE["places"]
-# Each process that tests holds all frameworks, at its end 1.5 GiB.
-TEST = ["pytest", "-n", str(min(PLACES(1.5), 4)), "--dist", "worksteal"]
+# Each process that tests holds all frameworks and 300 MB of compiled programs, and starts others.
+TEST = ["pytest", "-n", str(min(PLACES(2), 4)), "--dist", "worksteal"]
 # Of the processes in which Sphinx reads and writes pages the first only hands them out.
 JOBS = ["-j", str(min(PLACES(0.5), 4) + 1)]
 BUILD = ["sphinx-build", "-W", "--keep-going", *JOBS, "-c", ".", "docs", "build/html"]

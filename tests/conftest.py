@@ -21,6 +21,8 @@ from tests import compiled_programs, memory
 
 ROOT = pathlib.Path(__file__).parent.parent
 FRAMEWORKS = ("jax", "torch", "tensorflow")
+# Megabytes by which a process may grow before it forgets what it has compiled.
+MOST = 300
 
 # JAX reads these once, when it is imported; TensorFlow too.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -130,19 +132,37 @@ def pytest_collection_finish(session):
     gc.set_threshold(50_000, 20, 20)
 
 
+def forget():
+    """Forget what was compiled."""
+    if "jax" in sys.modules:
+        sys.modules["jax"].clear_caches()
+    gc.collect()
+
+
 @pytest.fixture(autouse=True, scope="module")
 def forgotten():
-    """Forget what a module has compiled, once it is done.
+    """Forget what a module has compiled, once it is done; return the megabytes held before it.
 
     JAX looks for leaked tracers by searching all that Python holds, and compiled programs hold
     much. What a module leaves behind is kept from such searches, and from garbage collection.
     """
-    yield
-    if "jax" in sys.modules:
-        sys.modules["jax"].clear_caches()
-    gc.collect()
+    yield [memory.held()]
+    forget()
     gc.freeze()
     memory.give_back()
+
+
+@pytest.fixture(autouse=True)
+def bounded(forgotten):
+    """Forget in the middle of a module, too, where a process has grown by MOST since it did.
+
+    Two hundred answers of a lesson compile a gigabyte of programs.
+    """
+    yield
+    if memory.held() > forgotten[0] + MOST:
+        forget()
+        memory.give_back()
+        forgotten[0] = memory.held()
 
 
 def pytest_collection_modifyitems(items):

@@ -11,6 +11,7 @@ import contextlib
 import os
 import pathlib
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,8 @@ import threading
 import time
 
 ROOT = pathlib.Path(__file__).parents[1]
+# As many processes as the commands of noxfile.py run.
+PLACES = runpy.run_path(str(ROOT / "docs" / "_ext" / "executed" / "run" / "machine.py"))["places"]
 BUSY = [sys.executable, "-c", "while True: pass"]
 CORES = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 MEMORY = 4 * 2**30
@@ -145,9 +148,9 @@ CONDITIONS = {
 def commands(folder, more):
     """Return the two commands, of which a build begins with nothing and leaves nothing here."""
     cache = ["-D", f"book_cache={folder / 'cache'}", "-d", str(folder / "doctrees")]
-    jobs = ["-j", str(len(os.sched_getaffinity(0)) + 1)]
+    jobs = ["-j", str(min(PLACES(0.5), 4) + 1)]
     build = ["sphinx-build", "-W", "--keep-going", *jobs, "-c", ".", *cache, *more]
-    tests = ["pytest", "-n", str(len(os.sched_getaffinity(0))), "--dist", "worksteal", *more]
+    tests = ["pytest", "-n", str(min(PLACES(2), 4)), "--dist", "worksteal", *more]
     return {"docs": [*build, "docs", str(folder / "html")], "tests": tests}
 
 

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from tests import conftest, memory
+
 ROOT = pathlib.Path(__file__).parents[2]
 HELD = """
 import ctypes, sys
@@ -36,3 +38,22 @@ def test_what_was_freed_is_given_back():
         [sys.executable, "-c", HELD], cwd=ROOT, check=True, capture_output=True, encoding="utf8"
     )
     assert int(done.stdout) > 150
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux alone says what a process holds")
+def test_what_a_process_holds_is_known():
+    before = memory.held()
+    block = bytearray(b"x") * 200_000_000
+    assert 150 < memory.held() - before < 250, len(block)
+
+
+@pytest.mark.parametrize(("grown", "forgets"), [(200, 0), (400, 1)])
+def test_a_process_that_grows_forgets_in_the_middle_of_a_module(monkeypatch, grown, forgets):
+    forgotten, module = [], [1000]
+    monkeypatch.setattr(memory, "held", lambda: 1000 + grown - 350 * len(forgotten))
+    monkeypatch.setattr(conftest, "forget", lambda: forgotten.append("all"))
+    for _ in range(3):
+        test = conftest.bounded.__wrapped__(module)
+        next(test)
+        assert next(test, None) is None
+    assert len(forgotten) == forgets
