@@ -19,6 +19,10 @@ from executed.source.pages import read_page
 from executed.source.snippets import Library
 from executed.store.recordings import Effort
 
+# On a single core a page never meets another.
+NEEDS_TWO = pytest.mark.skipif(
+    machine.places(schedule.PAGE) < 2, reason="needs two cores, and memory for two pages"
+)
 PRESENCE = """
 import time
 def enter(name): stamp(f"open-{name}")
@@ -42,7 +46,7 @@ def short_folder():
         yield pathlib.Path(folder)
 
 
-@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="needs two cores")
+@NEEDS_TWO
 def test_benchmarks_run_alone_and_other_pages_beside_each_other(project, stamping):
     def page(name, *codes, **settings):
         cells = map(project.cell, (PRESENCE, f"mine = {name!r}", *codes))
@@ -66,7 +70,7 @@ wait_for(other)
 """
 
 
-@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="needs two cores")
+@NEEDS_TWO
 def test_in_a_preview_pages_that_measure_meet(project, stamping, execute):
     for mine, other in (("a/one", "a/two"), ("a/two", "a/one")):
         names = f"mine, other = {mine[2:]!r}, {other[2:]!r}"
