@@ -133,10 +133,11 @@ def pytest_collection_finish(session):
 
 
 def forget():
-    """Forget what was compiled."""
+    """Forget what was compiled, and give its memory back."""
     if "jax" in sys.modules:
         sys.modules["jax"].clear_caches()
     gc.collect()
+    memory.give_back()
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -149,7 +150,6 @@ def forgotten():
     yield [memory.held()]
     forget()
     gc.freeze()
-    memory.give_back()
 
 
 @pytest.fixture(autouse=True)
@@ -161,7 +161,6 @@ def bounded(forgotten):
     yield
     if memory.held() > forgotten[0] + MOST:
         forget()
-        memory.give_back()
         forgotten[0] = memory.held()
 
 
