@@ -316,7 +316,9 @@ def beside_a_root(site):
     place.mkdir()
     write_script(page, place / "page.py")
     code = (place / "page.py").read_text("utf8")
-    timed = f"import {', '.join(FRAMEWORKS)}, time\n_begun = time.perf_counter()\n{code}\n"
+    before = first_imports(Options.from_file(site / "conf.py").registry, FRAMEWORKS)
+    imported = f"{before}\nimport {', '.join(FRAMEWORKS)}, time"
+    timed = f"{imported}\n_begun = time.perf_counter()\n{code}\n"
     (place / "page.py").write_text(timed + "print(time.perf_counter() - _begun)\n", "utf8")
     cells = float(run([sys.executable, "page.py"], place)[1].split()[-1])
     others = sum(took for name, took in again.items() if name != page.docname)
