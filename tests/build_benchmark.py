@@ -2,13 +2,14 @@
 
 Everything is measured in one run, in copies below a temporary folder, and
 printed with the ratio to reach. Run it with `nox -s build_benchmark`, with
-nothing else running. It builds every fourth page that does not measure, so
-that it ends within 20 minutes; `--every 1` builds all of them. `--quick`
-leaves out the growth to 300 pages.
+nothing else running. It builds every fourth page that does not measure, and
+took 25 minutes with `--quick`, which leaves out the growth to 300 pages.
+`--every 1` builds all pages.
 """
 
 import argparse
 import concurrent.futures
+import functools
 import os
 import pathlib
 import re
@@ -117,8 +118,11 @@ def take_out(contents, entry):
     contents.write_text("\n".join(kept) + "\n", "utf8")
 
 
-def copy_of_book(folder, exclude):
-    """Copy what the site is built from, without some pages and without the claims about them."""
+def copy_of_book(folder, pages):
+    """Copy what the site is built from, without other pages that have code, and without claims."""
+    kept = {page.docname for page in pages}
+    ordinary, benchmarks = read_all_pages()
+    exclude = {page.docname for page in [*ordinary, *benchmarks]} - kept
     left_out = shutil.ignore_patterns(".*", "build", "node_modules")
     shutil.copytree(ROOT, folder, ignore=left_out, dirs_exist_ok=True)
     for docname in exclude:
@@ -135,18 +139,16 @@ def copy_of_book(folder, exclude):
     (folder / "conf.py").write_text(conf, "utf8")
 
 
-def read_all_pages(every=1):
-    """Return the pages of the book that have code, split into (ordinary, benchmarks).
-
-    Of the ordinary ones, in the order of their names, it returns one of `every`.
-    """
+@functools.cache
+def read_all_pages():
+    """Return all pages of the book that have code, split into (ordinary, benchmarks)."""
     library = Library.of(Options.from_file(ROOT / "conf.py"))
     docs = ROOT / "docs"
     paths = [p for p in sorted(docs.rglob("*.md")) if "_ext" not in p.relative_to(docs).parts]
     names = [path.relative_to(docs).with_suffix("").as_posix() for path in paths]
     pages = [read_page(name, path, library) for name, path in zip(names, paths, strict=True)]
     pages = [page for page in pages if page]
-    return [p for p in pages if not p.benchmark][::every], [p for p in pages if p.benchmark]
+    return [p for p in pages if not p.benchmark], [p for p in pages if p.benchmark]
 
 
 def imported_first(page):
@@ -192,16 +194,9 @@ def time_scripts(pages, folder):
     return time.perf_counter() - started
 
 
-def all_but(pages):
-    """Return the names of all other pages that have code."""
-    kept = {page.docname for page in pages}
-    ordinary, benchmarks = read_all_pages()
-    return [page.docname for page in [*ordinary, *benchmarks] if page.docname not in kept]
-
-
 def stock_site(pages, folder):
     """Write the same book for stock MyST-NB, each page with code as the notebook it becomes."""
-    copy_of_book(folder, all_but(pages))
+    copy_of_book(folder, pages)
     for engine in ("_ext", "_recorded"):
         shutil.rmtree(folder / "docs" / engine)
     conf = (ROOT / "conf.py").read_text("utf8") + LEAVING_OUT + STOCK_CONF
@@ -236,7 +231,7 @@ def against_scripts_and_stock(work, ordinary):
     """Cold, unchanged and edited builds of ordinary pages."""
     ours, stock = work / "ours", work / "stock"
     ours.mkdir()
-    copy_of_book(ours, all_but(ordinary))
+    copy_of_book(ours, ordinary)
     stock_site(ordinary, stock)
     print(f"{len(ordinary)} pages that do not measure", flush=True)
 
@@ -326,8 +321,7 @@ def beside_a_root(site):
     place.mkdir()
     write_script(page, place / "page.py")
     code = (place / "page.py").read_text("utf8")
-    before = first_imports(Options.from_file(site / "conf.py").registry, FRAMEWORKS)
-    imported = f"{before}\nimport {', '.join(FRAMEWORKS)}, time"
+    imported = f"{imported_first(page)}\nimport {', '.join(FRAMEWORKS)}, time"
     timed = f"{imported}\n_begun = time.perf_counter()\n{code}\n"
     (place / "page.py").write_text(timed + "print(time.perf_counter() - _begun)\n", "utf8")
     cells = float(run([sys.executable, "page.py"], place)[1].split()[-1])
@@ -339,7 +333,7 @@ def live(work, ordinary):
     """Edit a snippet of a page with three frameworks while parents are kept warm."""
     site = work / "live"
     site.mkdir()
-    copy_of_book(site, all_but(ordinary))
+    copy_of_book(site, ordinary)
     command = [
         "-m",
         "executed.run.forkserver",
@@ -427,7 +421,7 @@ def benchmark_pages(work):
     benchmarks = {page.docname for page in measuring}
     site = work / "benchmarks"
     site.mkdir()
-    copy_of_book(site, all_but(measuring))
+    copy_of_book(site, measuring)
     total, executed = build(site)
     assert set(executed) == benchmarks, f"not executed: {sorted(benchmarks - set(executed))}"
     for page, seconds in executed.items():
@@ -476,7 +470,7 @@ def main():
     asked = parser.parse_args()
     if asked.live:
         return beside_a_root(asked.live)
-    ordinary, _ = read_all_pages(asked.every)
+    ordinary = read_all_pages()[0][:: asked.every]
     counts = (10, 100) if asked.quick else (10, 100, 300)
     with tempfile.TemporaryDirectory(prefix="build-benchmark-") as folder:
         work = pathlib.Path(folder)
