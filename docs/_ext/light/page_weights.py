@@ -6,6 +6,7 @@ and where few pages have it. The search adds up the weights of the words that so
 """
 
 import collections
+import functools
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -23,8 +24,8 @@ SOON, LONGER = 1.2, 0.5
 # Weights are kept in tenths. What weighs less tells pages hardly apart, and is left out.
 LEAST = 10
 WORD = re.compile(r"[a-z0-9]+(?:_[a-z0-9]+)*")
-# The stems that Sphinx's script, which the page asks, returns as well.
-_stem = SearchEnglish({}).stem
+# The stems that Sphinx's script, which the page asks, returns as well. Pages share their words.
+_stem = functools.cache(SearchEnglish({}).stem)
 
 
 def stems(text: str) -> list[str]:
