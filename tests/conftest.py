@@ -15,6 +15,7 @@ import shutil
 import sys
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from executed.source import code
 from tests import compiled_programs, memory
@@ -42,6 +43,9 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 # tests are imported, for what they start must find the environment as it was.
 WAITING = {}
 compiled, well = None, False
+# By default Hypothesis fails an example that takes 0.2 s, and a search that is slow.
+settings.register_profile("book", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("book")
 # The order in which tests import frameworks is theirs.
 for framework in runpy.run_path(str(ROOT / "conf.py"))["book_frameworks"].values():
     declared = framework.get("environment", {}).get("", {}) | framework.get("in_parallel", {})

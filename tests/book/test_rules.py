@@ -9,6 +9,8 @@ import re
 import tokenize
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from _compile.__main__ import find_all
 from executed.source.code import imports
@@ -423,3 +425,13 @@ def test_every_declared_error_is_tested_and_shown():
         for error in LIBRARY.module(module_of(path)).expected_errors:
             assert re.search(rf"raises_declared\([^)]*\b{error}\b", test), f"{error} is not tested"
             assert re.search(rf":snippet:.*\b{error}\b", pages), f"{error} is not shown"
+
+
+def test_no_example_of_a_test_has_a_limit_of_time():
+    @given(st.integers())
+    def test(number):
+        pass
+
+    used = test._hypothesis_internal_use_settings or settings.default
+    assert used.deadline is None
+    assert HealthCheck.too_slow in used.suppress_health_check
