@@ -4,11 +4,9 @@ import os
 import pathlib
 from typing import Any
 
-from jinja2 import FileSystemBytecodeCache
 from sphinx.application import Sphinx
 from sphinx.config import Config
 from sphinx.environment import BuildEnvironment
-from sphinx.jinja2glue import BuiltinTemplateLoader
 
 # Their place among all files: after those of themes and other extensions, before the book's own.
 PRIORITY = 700
@@ -46,15 +44,6 @@ def add_scripts_of_page(
         app.add_js_file(name)
 
 
-def keep_templates(app: Sphinx) -> None:
-    """Keep compiled templates for the next build, which would compile all of them again."""
-    templates = getattr(app.builder, "templates", None)
-    if isinstance(templates, BuiltinTemplateLoader):
-        folder = pathlib.Path(app.doctreedir, "templates")
-        folder.mkdir(exist_ok=True)
-        templates.environment.bytecode_cache = FileSystemBytecodeCache(str(folder))
-
-
 def setup(app: Sphinx) -> None:
     """Give the site the files of the core, and pages what they ask for."""
     add_assets(app, __file__, "executed.css")
@@ -62,5 +51,4 @@ def setup(app: Sphinx) -> None:
     app.add_js_file("elements.js", priority=150)
     # Before everything else, so that a page comes up with the chosen device.
     app.add_js_file("devices.js", priority=50)
-    app.connect("builder-inited", keep_templates)
     app.connect("html-page-context", add_scripts_of_page)

@@ -4,7 +4,6 @@ import re
 import shutil
 import signal
 
-import jinja2
 import nbformat
 
 
@@ -29,29 +28,6 @@ def test_an_unchanged_book_is_neither_executed_nor_read_nor_written(project, not
     assert "no targets are out of date" in again.output
     assert "reading sources... [" not in again.output
     assert times(project, pages) == written
-
-
-def test_a_template_is_compiled_again_where_it_has_changed_and_only_there(project, monkeypatch):
-    compiled, own = [], jinja2.Environment.compile
-
-    def compile_noting(environment, source, name=None, *rest, **named):
-        compiled.extend([name] if name else [])
-        return own(environment, source, name, *rest, **named)
-
-    monkeypatch.setattr(jinja2.Environment, "compile", compile_noting)
-    project.configure("templates_path = ['templates']")
-    template = project.root / "templates" / "search.html"
-    template.parent.mkdir()
-    template.write_text("first words", "utf8")
-    project.built()
-    assert {"layout.html", "search.html"} <= set(compiled)
-    compiled.clear()
-    project.built()
-    assert compiled == []
-    project.edit(template, "first", "other")
-    project.built()
-    assert compiled == ["search.html"]
-    assert project.html("search") == "other words"
 
 
 def test_a_page_whose_cells_are_gone_is_forgotten(project):
