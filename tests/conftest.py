@@ -39,13 +39,13 @@ if importlib.metadata.version("jax") == "0.10.2":
 # that draws random numbers takes seconds to compile.
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+# By default Hypothesis fails an example that takes 0.2 s, and a search that is slow.
+settings.register_profile("book", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("book")
 # What keeps threads from waiting on cores that other pages need, and other tests. It is there while
 # tests are imported, for what they start must find the environment as it was.
 WAITING = {}
 compiled, well = None, False
-# By default Hypothesis fails an example that takes 0.2 s, and a search that is slow.
-settings.register_profile("book", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("book")
 # The order in which tests import frameworks is theirs.
 for framework in runpy.run_path(str(ROOT / "conf.py"))["book_frameworks"].values():
     declared = framework.get("environment", {}).get("", {}) | framework.get("in_parallel", {})

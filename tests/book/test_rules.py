@@ -9,8 +9,7 @@ import re
 import tokenize
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, settings
 
 from _compile.__main__ import find_all
 from executed.source.code import imports
@@ -428,10 +427,5 @@ def test_every_declared_error_is_tested_and_shown():
 
 
 def test_no_example_of_a_test_has_a_limit_of_time():
-    @given(st.integers())
-    def test(number):
-        pass
-
-    used = test._hypothesis_internal_use_settings or settings.default
-    assert used.deadline is None
-    assert HealthCheck.too_slow in used.suppress_health_check
+    assert settings.default.deadline is None
+    assert HealthCheck.too_slow in settings.default.suppress_health_check
